@@ -149,8 +149,9 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     async with TaskGroup() as group:
         start = group.create_task
         counting = start(temporal.open_workflows(spec, reads.open_workflows))
-        build_ids = reads.auto_upgrade_workflows
-        upgrading = {name: start(temporal.auto_upgrade_workflows(spec, name)) for name in build_ids}
+        upgrading: dict[str, Task[int]] = {}
+        for name in reads.auto_upgrade_workflows:
+            upgrading[name] = start(temporal.count(spec, [(spec.worker_deployment, name)], "AutoUpgrade"))
         polling: dict[TaskQueue, Task[Polled | None]] = {}
         for queue in reads.task_queues:
             polling[queue] = start(temporal.pollers(spec, queue))

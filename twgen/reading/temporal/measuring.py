@@ -31,7 +31,6 @@ from twgen.reading.temporal.reader import TemporalReader, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
-    from temporalio.api.workflow.v1 import WorkflowExecutionInfo
     from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 
     from twgen.clients.prometheus import PrometheusServers
@@ -98,7 +97,10 @@ class Measuring:
         """
         reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
-        described = await all_of([self._is_stuck(*workflow, reports=reports) for workflow in workflows])
+        value = partial(self._is_stuck, reports=reports)
+        described = await all_of(
+            [self.temporal.describe_workflow(self.spec, *workflow, value) for workflow in workflows]
+        )
         stuck = sorted(
             workflow for (workflow, _), is_stuck in zip(workflows, described, strict=True) if is_stuck
         )
@@ -130,48 +132,30 @@ class Measuring:
         )
         return workflows, not token
 
-    async def _is_stuck(self, workflow_id: str, run_id: str, *, reports: bool) -> bool:
-        def value(answer: "DescribeWorkflowExecutionResponse | None") -> bool:
-            if answer is None:
-                return False
-            info = answer.workflow_execution_info
-            keeps_failing = reports or answer.pending_workflow_task.attempt >= STUCK_FROM
-            return keeps_failing and not info.HasField("close_time") and self._is_of_target(info)
-
-        return await self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
-
-    def _is_of_target(self, info: "WorkflowExecutionInfo") -> bool:
-        """The workflow's next task goes to the target: it moves there, is pinned there, or ran there last."""
-        versioning = info.versioning_info
+    def _is_stuck(self, answer: "DescribeWorkflowExecutionResponse | None", *, reports: bool) -> bool:
+        """The next task keeps failing, and goes to the target: by a move, by a pin, or since it ran there."""
+        if answer is None or answer.workflow_execution_info.HasField("close_time"):
+            return False
+        versioning = answer.workflow_execution_info.versioning_info
         version = versioning.deployment_version
         if versioning.HasField("version_transition"):
             version = versioning.version_transition.deployment_version
         elif versioning.versioning_override.HasField("pinned"):
             version = versioning.versioning_override.pinned.version
-        return (version.deployment_name, version.build_id) == (
-            self.spec.worker_deployment,
-            self.target.build_id,
-        )
+        named, target = (version.deployment_name, version.build_id), self.target.build_id
+        keeps_failing = reports or answer.pending_workflow_task.attempt >= STUCK_FROM
+        return keeps_failing and named == (self.spec.worker_deployment, target)
 
     async def _backlog(self) -> Backlog:
-        """The task queue of the target whose oldest task has waited longest."""
+        """The task queue of the target whose oldest task (workflow, activity or Nexus) has waited longest."""
         names = sorted({queue.name for queue in self.target.own_task_queues})
-        backlogs = await all_of([self._backlog_of(name) for name in names])
-        return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
-
-    async def _backlog_of(self, task_queue: str) -> Backlog:
-        """The backlog of a task queue, for the type (workflow, activity or Nexus) that waits longest."""
-        stats = await self.temporal.tasks(self.spec, task_queue, self.target.build_id)
+        asking = [self.temporal.tasks(self.spec, name, self.target.build_id) for name in names]
         backlogs = [
-            Backlog(
-                task_queue=task_queue,
-                seconds=max(_age(own), _age(unversioned)),
-                added=own.tasks_add_rate,
-                dispatched=own.tasks_dispatch_rate,
-            )
+            Backlog(name, max(_age(own), _age(unversioned)), own.tasks_add_rate, own.tasks_dispatch_rate)
+            for name, stats in zip(names, await all_of(asking), strict=True)
             for own, unversioned in stats.values()
         ]
-        return max(backlogs, key=lambda backlog: backlog.seconds)
+        return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def points(self, metric: PrometheusQuery, servers: "PrometheusServers") -> tuple[Point, ...]:
         """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""

@@ -369,10 +369,6 @@ class TemporalReader:
             )
         return ""
 
-    async def auto_upgrade_workflows(self, spec: WorkerSpec, build_id: str) -> int:
-        """How many open auto-upgrade workflows run on a version."""
-        return await self.count(spec, [(spec.worker_deployment, build_id)], "AutoUpgrade")
-
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
     """All answers, or the first failure, raised after all requests have ended."""

@@ -7,7 +7,7 @@ and the oldest page is searched for by start time.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -143,11 +143,8 @@ class Draining:
             self.temporal.describe_workflow(self.spec, workflow_id, run_id, value)
             for workflow_id, run_id, _ in workflows
         ]
-        descriptions = [workflow for workflow in await all_of(asking) if workflow]
-        failing, waiting = (
-            (sum(flags) for flags in zip(*descriptions, strict=True)) if descriptions else (0, 0)
-        )
-        return LookedAt(len(descriptions), failing, waiting)
+        found = [workflow for workflow in await all_of(asking) if workflow]
+        return LookedAt(len(found), sum(fails for fails, _ in found), sum(waits for _, waits in found))
 
 
 def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
@@ -174,12 +171,19 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 class _Kind(NamedTuple):
     """A property by which workflows are grouped; each group is replayed for itself."""
 
+    attribute: str
+    """The search attribute that has it."""
     value: Callable[[Recorded], str]
     """A workflow's value of the property; empty: it has none."""
-    query: Callable[[str], str]
-    """The condition that selects only workflows with a value."""
-    others: Callable[[Iterable[str]], str]
-    """The condition that selects workflows with other values."""
+    prefix: str = ""
+    """The text before the value in the search attribute."""
+
+    def text(self, value: str) -> str:
+        """A value in a query."""
+        return quoted_text(self.prefix + value)
+
+
+_BY_TYPE = _Kind("WorkflowType", lambda workflow: workflow.workflow_type)
 
 
 class Histories:
@@ -189,6 +193,7 @@ class Histories:
         self._worker = worker
         self._temporal = temporal
         self._page_size = page
+        self._before_build_id = f"{worker.worker_deployment}:"
 
     async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
         """The newest workflows of each type, at least `number`: open ones, of each version, and ended ones.
@@ -204,21 +209,11 @@ class Histories:
             workflows += await self._of_each(still_open(unversioned), [_BY_TYPE], number)
         if not upgrading:
             pinned = f"{own} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
-            workflows += await self._of_each(still_open(pinned), [self._by_version, _BY_TYPE], number)
+            by_version = _Kind(_VERSION, lambda workflow: workflow.build_id, self._before_build_id)
+            workflows += await self._of_each(still_open(pinned), [by_version, _BY_TYPE], number)
         # a workflow that continued as a new run is replayed as the new run
         ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
         return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
-
-    @property
-    def _by_version(self) -> _Kind:
-        def version_text(build_id: str) -> str:
-            return quoted_text(f"{self._worker.worker_deployment}:{build_id}")
-
-        return _Kind(
-            lambda workflow: workflow.build_id,
-            lambda build_id: f"{_VERSION} = {version_text(build_id)}",
-            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(version_text, build_ids))})",
-        )
 
     async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
         """The history of one run as JSON; empty: the server has deleted it; None: it is larger."""
@@ -274,13 +269,16 @@ class Histories:
             for value in sorted(new):
                 enough = listed[value] if not finer and len(listed[value]) >= number else []
                 if token and value and not enough:
-                    enough = await self._of_each(f"{query} AND {kind.query(value)}", finer, number)
+                    enough = await self._of_each(
+                        f"{query} AND {kind.attribute} = {kind.text(value)}", finer, number
+                    )
                 workflows += (enough or listed[value])[: number if not finer else None]
             queried |= new
             if not token:
                 return workflows
             if values := sorted(new - {""}):
-                others, token = f"{others} AND {kind.others(values)}", b""
+                texts = ", ".join(map(kind.text, values))
+                others, token = f"{others} AND {kind.attribute} NOT IN ({texts})", b""
 
     async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
         page_size = min(self._page_size, most)
@@ -292,15 +290,8 @@ class Histories:
         attributes, version = info.search_attributes.indexed_fields, ""
         is_open = not info.HasField("close_time")
         if is_open and _text(attributes.get("TemporalWorkflowVersioningBehavior")) == "Pinned":
-            version = _text(attributes.get(_VERSION)).removeprefix(f"{self._worker.worker_deployment}:")
+            version = _text(attributes.get(_VERSION)).removeprefix(self._before_build_id)
         return Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open, version)
-
-
-_BY_TYPE = _Kind(
-    lambda workflow: workflow.workflow_type,
-    lambda name: f"WorkflowType = {quoted_text(name)}",
-    lambda names: f"WorkflowType NOT IN ({', '.join(map(quoted_text, names))})",
-)
 
 
 def _text(payload: "Payload | None") -> str:
