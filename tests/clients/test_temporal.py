@@ -226,10 +226,8 @@ def test_refusal_that_repeats_the_key_is_told_without(
     with refusing(said, code, connects=connects) as address:
         profile = profile_of(address, grpc_meta={"x-team": header, "temporal-namespace": "default"})
         clients = TemporalClients(lambda: Profiles((profile,)), {})
-        call = replace(
-            CALL, spec=replace(WORKER, connection=Connection("here", address)), name="DescribeNamespace"
-        )
-        call = replace(call, is_retried=False)
+        worker = replace(WORKER, connection=Connection("here", address))
+        call = replace(CALL, spec=worker, name="DescribeNamespace", is_retried=False)
         with pytest.raises((StateUnavailable, OutOfTime)) as refused:
             asyncio.run(clients.ask(call, Deadline(20)))
     told = str(refused.value)

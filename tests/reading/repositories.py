@@ -73,6 +73,15 @@ class Repository:
         return {spec.name: spec.build_id for spec in specs(folders[-1])} if folders else {}
 
 
+def app(version: str, address: str = "a", policy: tuple[str, str] | None = None) -> dict[str, str | None]:
+    """The files of a worker's version in a folder, with its connection, and possibly its policy."""
+    files: dict[str, str | None] = {
+        "app/pay.yaml": worker(version),
+        "app/temporal.yaml": CONNECTION % address,
+    }
+    return files | ({"app/policy.yaml": POLICY % policy} if policy else {})
+
+
 def specs(folder: Path) -> tuple[WorkerSpec, ...]:
     return parse_specs(read_paths([str(folder)], Sources()).documents, RULE).workers
 

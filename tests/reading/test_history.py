@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.reading.repositories import CONNECTION, POLICY, Repository, history, pod, specs, variables, worker
+from tests.reading.repositories import (
+    CONNECTION,
+    POLICY,
+    Repository,
+    app,
+    history,
+    pod,
+    specs,
+    variables,
+    worker,
+)
 
 
 @pytest.fixture
@@ -15,7 +25,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_old_version_is_found_in_the_commits_of_its_spec(repository: Repository) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    first = repository.commit(app("1"))["pay"]
     second = repository.commit({"app/pay.yaml": worker("2", replicas=5)})["pay"]
     repository.commit({"app/pay.yaml": worker("3")})
     found = history(repository.root / "app", first, second)
@@ -30,20 +40,8 @@ def test_old_version_is_found_in_the_commits_of_its_spec(repository: Repository)
 def test_commit_that_changed_connection_and_policy_too_leaves_older_versions_theirs(
     repository: Repository,
 ) -> None:
-    first = repository.commit(
-        {
-            "app/pay.yaml": worker("1"),
-            "app/temporal.yaml": CONNECTION % "old",
-            "app/policy.yaml": POLICY % ("HostPort", "Target"),
-        }
-    )["pay"]
-    repository.commit(
-        {
-            "app/pay.yaml": worker("2"),
-            "app/temporal.yaml": CONNECTION % "new",
-            "app/policy.yaml": POLICY % ("Current", "Target"),
-        }
-    )
+    first = repository.commit(app("1", "old", ("HostPort", "Target")))["pay"]
+    repository.commit(app("2", "new", ("Current", "Target")))
     found = history(repository.root / "app", first)
     assert variables(found, first)["TEMPORAL_HOST_PORT"] == "old:7233"
 
@@ -52,13 +50,7 @@ def test_commit_that_changed_connection_and_policy_too_leaves_older_versions_the
 def test_connection_that_reached_a_live_target_is_that_of_its_last_commit(
     repository: Repository, changes: str, address: str
 ) -> None:
-    first = repository.commit(
-        {
-            "app/pay.yaml": worker("1"),
-            "app/temporal.yaml": CONNECTION % "old",
-            "app/policy.yaml": POLICY % ("HostPort", changes),
-        }
-    )["pay"]
+    first = repository.commit(app("1", "old", ("HostPort", changes)))["pay"]
     repository.commit(
         {"app/temporal.yaml": CONNECTION % "new", "app/policy.yaml": POLICY % ("Current", changes)}
     )
@@ -71,7 +63,7 @@ def test_connection_that_reached_a_live_target_is_that_of_its_last_commit(
 
 
 def test_file_and_folder_may_have_had_other_names(repository: Repository) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    first = repository.commit(app("1"))["pay"]
     (repository.root / "apps").mkdir()
     repository.git("mv", "app", "apps/pay")
     repository.git("mv", "apps/pay/pay.yaml", "apps/pay/worker.yaml")
@@ -82,7 +74,7 @@ def test_file_and_folder_may_have_had_other_names(repository: Repository) -> Non
 
 
 def test_version_of_a_branch_that_was_merged_is_found(repository: Repository) -> None:
-    repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
+    repository.commit(app("1"))
     repository.git("checkout", "--quiet", "-b", "branch")
     tried = repository.commit({"app/pay.yaml": worker("2")})["pay"]
     repository.commit({"app/pay.yaml": worker("3")})
@@ -100,7 +92,7 @@ def test_version_of_one_branch_is_found_where_another_had_gone_on_from_an_older_
         monkeypatch.setitem(ENVIRONMENT, "GIT_COMMITTER_DATE", f"2026-11-21T12:{minute}:00Z")
 
     at(10)
-    repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
+    repository.commit(app("1"))
     repository.git("checkout", "--quiet", "-b", "branch")
     repository.git("checkout", "--quiet", "main")
     at(11)
@@ -117,7 +109,7 @@ def test_version_of_one_branch_is_found_where_another_had_gone_on_from_an_older_
 
 def test_version_that_a_merge_replaced_has_the_connection_of_its_own_branch(repository: Repository) -> None:
     """And not that of where the other branch began."""
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "old"})["pay"]
+    first = repository.commit(app("1", "old"))["pay"]
     repository.git("checkout", "--quiet", "-b", "branch")
     repository.commit({"app/pay.yaml": worker("2")})
     repository.git("checkout", "--quiet", "main")
@@ -155,7 +147,7 @@ def test_workers_of_one_file_are_told_apart(repository: Repository) -> None:
 
 
 def test_commits_that_cannot_be_read_are_passed_over(repository: Repository) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    first = repository.commit(app("1"))["pay"]
     for text in ("a: [", "\x00", "", worker("2").replace("containers", "container"), "a" * 17 * 2**20):
         repository.commit({"app/pay.yaml": text, "app/other.yaml": "kind: X"})
     repository.commit({"app/pay.yaml": worker("3")})
@@ -181,8 +173,7 @@ def test_file_that_was_gone_for_a_while_may_have_any_name(repository: Repository
 
 
 def test_many_old_versions_need_no_more_open_files_than_one(repository: Repository) -> None:
-    made = {"app/temporal.yaml": CONNECTION % "a", "app/pay.yaml": worker("0")}
-    old = [repository.commit({**made, "app/pay.yaml": worker(str(number))})["pay"] for number in range(12)]
+    old = [repository.commit(app(str(number)))["pay"] for number in range(12)]
     repository.commit({"app/pay.yaml": worker("last")})
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 12, hard))
@@ -194,7 +185,7 @@ def test_many_old_versions_need_no_more_open_files_than_one(repository: Reposito
 
 
 def test_shallow_clone_says_so(repository: Repository, tmp_path: Path) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    first = repository.commit(app("1"))["pay"]
     repository.commit({"app/pay.yaml": worker("2")})
     clone = tmp_path / "clone"
     repository.git("clone", "--quiet", "--depth=1", f"file://{tmp_path}", str(clone))
@@ -206,19 +197,14 @@ def test_shallow_clone_says_so(repository: Repository, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lost", ["pay", "policy"])
 def test_partial_clone_says_so(repository: Repository, tmp_path: Path, lost: str) -> None:
     """Also where only the policy is missing, without which the version would be another one."""
-    policy = {"app/policy.yaml": POLICY % ("HostPort", "Target")}
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a", **policy})[
-        "pay"
-    ]
+    first = repository.commit(app("1", policy=("HostPort", "Target")))["pay"]
     blob = repository.git("rev-parse", f"HEAD:app/{lost}.yaml")
     repository.commit({"app/pay.yaml": worker("2"), "app/policy.yaml": POLICY % ("Current", "Target")})
     assert first in history(repository.root / "app", first).versions
     (tmp_path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     found = history(repository.root / "app", first)
-    assert (found.versions, found.ends) == (
-        {},
-        "the clone is partial: it does not contain the content of every commit",
-    )
+    why = "the clone is partial: it does not contain the content of every commit"
+    assert (found.versions, found.ends) == ({}, why)
 
 
 def test_folder_that_no_repository_holds_says_why(tmp_path: Path) -> None:
@@ -228,13 +214,13 @@ def test_folder_that_no_repository_holds_says_why(tmp_path: Path) -> None:
 
 
 def test_time_that_is_over_is_said(repository: Repository) -> None:
-    repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
+    repository.commit(app("1"))
     assert history(repository.root / "app", "v1", seconds=0).ends.startswith(
         "reading the Git history takes too long"
     )
 
 
 def test_machine_without_git_says_so(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
+    repository.commit(app("1"))
     monkeypatch.setenv("PATH", "/nowhere")
     assert history(repository.root / "app", "v1").ends == "git is not installed"

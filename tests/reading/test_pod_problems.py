@@ -17,6 +17,12 @@ def pod(*containers: dict[str, Any], **status: Any) -> dict[str, Any]:
     return {"status": {"containerStatuses": list(containers), **status}}
 
 
+def ended(code: int, reason: str = "Error") -> dict[str, Any]:
+    return {"terminated": {"reason": reason, "exitCode": code}}
+
+
+PULLS = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "a"'}}
+INITIALIZES = container({"waiting": {"reason": "PodInitializing"}})
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
@@ -28,41 +34,15 @@ UNSCHEDULABLE = {
 @pytest.mark.parametrize(
     ("found", "said"),
     [
+        (pod(container(PULLS)), 'waits (ImagePullBackOff: Back-off pulling image "a")'),
         (
-            pod(
-                container(
-                    {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "a"'}}
-                )
-            ),
-            'waits (ImagePullBackOff: Back-off pulling image "a")',
-        ),
-        (
-            pod(
-                container(
-                    {"waiting": BACK_OFF}, lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}
-                )
-            ),
+            pod(container({"waiting": BACK_OFF}, lastState=ended(137, "OOMKilled"))),
             "crashes (OOMKilled, exit code 137) and waits (CrashLoopBackOff)",
         ),
-        (
-            pod(container({"running": {}}, lastState={"terminated": {"reason": "Error", "exitCode": 1}})),
-            "crashes (Error, exit code 1)",
-        ),
-        (pod(container({"terminated": {"reason": "Error", "exitCode": 2}})), "crashes (Error, exit code 2)"),
-        (
-            pod(
-                container({"waiting": {"reason": "PodInitializing"}}),
-                initContainerStatuses=[container({"terminated": {"reason": "Error", "exitCode": 5}})],
-            ),
-            "crashes (Error, exit code 5)",
-        ),
-        (
-            pod(
-                container({"waiting": {"reason": "PodInitializing"}}),
-                initContainerStatuses=[container({"terminated": {"reason": "Completed", "exitCode": 0}})],
-            ),
-            "waits (PodInitializing)",
-        ),
+        (pod(container({"running": {}}, lastState=ended(1))), "crashes (Error, exit code 1)"),
+        (pod(container(ended(2))), "crashes (Error, exit code 2)"),
+        (pod(INITIALIZES, initContainerStatuses=[container(ended(5))]), "crashes (Error, exit code 5)"),
+        (pod(INITIALIZES, initContainerStatuses=[container(ended(0))]), "waits (PodInitializing)"),
         (
             pod(conditions=[UNSCHEDULABLE]),
             "has no node (Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.)",

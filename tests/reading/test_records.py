@@ -12,6 +12,8 @@ from twgen.reading.documents import Sources, read_operator_file, read_snapshot_f
 HEAD = 'apiVersion: twgen.io/v1alpha1\nkind: Snapshot\ntakenAt: "2026-11-21T12:00:00Z"\nworkers:\n'
 WORKER = "- {name: shop/pay, temporalNamespace: default, temporal: null}\n"
 
+ONE_SNAPSHOT = ": it must contain one Snapshot, as `twgen snapshot` prints it"
+
 Write = Callable[[str], str]
 
 
@@ -40,20 +42,13 @@ def refusal(path: str) -> str:
             f"{HEAD}<<<<<<< HEAD\n{WORKER}=======\n>>>>>>> other\n",
             ":5: there are conflict markers of a merge: resolve them",
         ),
-        (
-            f"{HEAD}{WORKER}---\n{HEAD}{WORKER}",
-            " contains 2 of kind 'Snapshot': it must contain one Snapshot, as `twgen snapshot` prints it",
-        ),
-        ("", " contains no document: it must contain one Snapshot, as `twgen snapshot` prints it"),
+        (f"{HEAD}{WORKER}---\n{HEAD}{WORKER}", f" contains 2 of kind 'Snapshot'{ONE_SNAPSHOT}"),
+        ("", f" contains no document{ONE_SNAPSHOT}"),
         (
             "kind: WorkerDeployment\n---\nkind: Connection\n---\nkind: WorkerDeployment\n",
-            (
-                " contains 2 of kind 'WorkerDeployment' and 1 of kind 'Connection': it must contain one"
-                " Snapshot,"
-                " as `twgen snapshot` prints it"
-            ),
+            f" contains 2 of kind 'WorkerDeployment' and 1 of kind 'Connection'{ONE_SNAPSHOT}",
         ),
-        ("[1, 2]", " contains 1 of kind (none): it must contain one Snapshot, as `twgen snapshot` prints it"),
+        ("[1, 2]", f" contains 1 of kind (none){ONE_SNAPSHOT}"),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a JSON number: quote it"),
         (
             f"{HEAD}{WORKER}kind: Snapshot\n",

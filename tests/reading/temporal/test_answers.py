@@ -116,14 +116,9 @@ def test_version_whose_workers_temporal_starts_is_serverless() -> None:
 
 
 def test_update_state_is_absent_on_older_servers() -> None:
-    states = [
-        worker_deployment(
-            DescribeWorkerDeploymentResponse(
-                worker_deployment_info=WorkerDeploymentInfo(routing_config_update_state=state)
-            )
-        ).routing.update_state
-        for state in (0, 1, 2)
-    ]
+    infos = [WorkerDeploymentInfo(routing_config_update_state=state) for state in (0, 1, 2)]
+    answers = [DescribeWorkerDeploymentResponse(worker_deployment_info=info) for info in infos]
+    states = [worker_deployment(answer).routing.update_state for answer in answers]
     assert states == [None, UpdateState.IN_PROGRESS, UpdateState.COMPLETED]
 
 

@@ -182,18 +182,11 @@ def test_decision_on_traffic_takes_nothing_that_the_same_look_has_described_befo
     assert server.calls[DESCRIBE] == 5
 
 
-def test_account_that_may_not_list_describes_every_worker() -> None:
-    server, memory = Temporal(), Memory()
-    server.list_fails = StateUnavailable("it may not list")
-    for _ in range(2):
-        assert looked(server, memory.look()) == server.current
-        assert server.calls == {LIST: 1, DESCRIBE: len(NAMES)}
-
-
-def test_server_that_does_not_answer_the_list_describes_every_worker() -> None:
+@pytest.mark.parametrize("fails", [StateUnavailable("it may not list"), OutOfTime("it did not answer")])
+def test_server_that_does_not_give_the_list_describes_every_worker(fails: TwgenError) -> None:
     """Its index may be away for long, and nothing else would be."""
     server, memory = Temporal(), Memory()
-    server.list_fails = OutOfTime("it did not answer")
+    server.list_fails = fails
     for _ in range(2):
         assert looked(server, memory.look()) == server.current
         assert server.calls == {LIST: 1, DESCRIBE: len(NAMES)}
