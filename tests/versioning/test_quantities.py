@@ -1,3 +1,4 @@
+from time import process_time
 from typing import Any
 
 import pytest
@@ -31,6 +32,14 @@ def test_enormous_exponents_cost_nothing() -> None:
     assert canonical_quantity("10000e4294967296") == "10e3"
     with pytest.raises(ValueError, match="is not a quantity"):
         canonical_quantity("1e9223372036854775808")
+
+
+@pytest.mark.parametrize("text", ["1" * 1_000_000 + "x", "0" * 1_000_000 + "x", "1e" * 500_000])
+def test_long_text_takes_no_longer_than_its_length(text: str) -> None:
+    started = process_time()
+    with pytest.raises(ValueError, match="is not a quantity"):
+        canonical_quantity(text)
+    assert process_time() - started < 5
 
 
 @given(

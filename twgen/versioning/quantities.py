@@ -3,7 +3,8 @@
 import re
 from functools import lru_cache
 
-_QUANTITY = re.compile(r"([+-]?0*([0-9]*)\.?([0-9]*))([eEinumkKMGTP]*[+-]?[0-9]*)")
+# the lookaheads leave only one way to match, or a long text would take the square of its length
+_QUANTITY = re.compile(r"([+-]?0*(?!0)([0-9]*)(?:\.([0-9]*))?)(?![0-9])([eEinumkKMGTP]*[+-]?[0-9]*)")
 _SCIENTIFIC = re.compile(r"[eE][+-]?[0-9]+")
 _DIGIT = re.compile(r"[0-9]")
 _DECIMAL_SUFFIXES = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
@@ -76,7 +77,7 @@ def _parts(text: str) -> tuple[str, str, str, str]:
     """The number, its digits before and after the point, and the suffix."""
     if not text or not (parts := _QUANTITY.fullmatch(text)):
         raise _not_a_quantity(text)
-    return parts[1], parts[2], parts[3], parts[4]
+    return parts[1], parts[2], parts[3] or "", parts[4]
 
 
 def _not_a_quantity(text: str) -> ValueError:
