@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from json import loads
 from typing import Annotated, Any, Literal
 
@@ -45,15 +44,9 @@ _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
 }
 
 
-class ConnectionKind(StrEnum):
-    """The kinds of a connection."""
-
-    CONNECTION = CONNECTION
-    CLUSTER = CLUSTER_CONNECTION
-
-
+_CONNECTIONS = (CONNECTION, CLUSTER_CONNECTION)
 # the old name of a Connection resembles ClusterConnection more
-_KIND = choice(*ConnectionKind, guesses=False)
+_KIND = choice(*_CONNECTIONS, guesses=False)
 _API_GROUP = word(_GROUP)
 
 
@@ -63,7 +56,7 @@ class ObjectReference:
 
     name: Annotated[str, NAME]
     """The same as connectionRef.name."""
-    kind: Annotated[ConnectionKind, _KIND, Hint(" or ".join(ConnectionKind))]
+    kind: Annotated[str, _KIND, Hint(" or ".join(_CONNECTIONS))]
     """Connection or ClusterConnection."""
     api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
     """The API group of the connection's kind."""
@@ -78,7 +71,7 @@ class ConnectionReference:
 
     name: Annotated[str, NAME] = ""
     """The name of the connection."""
-    kind: Annotated[ConnectionKind | None, _KIND._replace(may_be_empty=True)] = None
+    kind: Annotated[str, _KIND._replace(may_be_empty=True)] = ""
     """Connection or ClusterConnection. If absent, both are looked up."""
     api_group: Annotated[bool, _API_GROUP._replace(may_be_empty=True)] = False
     """The API group of the connection's kind."""
@@ -215,8 +208,8 @@ def _connection(
     if reference.object_ref:
         place, fields = reference.object_ref, fields.mapping("objectRef")
     # if the kind is wrong, nothing else is reported
-    is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
-    kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
+    is_known = not fields.has("kind") or fields.raw("kind") in ("", *_CONNECTIONS)
+    kinds = (place.kind,) if place.kind and is_known else _CONNECTIONS
     connection = connection_of(place.name, kinds)
     if isinstance(connection, Connection):
         return connection
