@@ -58,12 +58,6 @@ def test_template_in_both_places_is_an_error_that_names_both_also_where_they_are
     assert problem.other.path == "spec.template"
 
 
-def test_template_that_has_not_moved_along_is_told_where_it_belongs() -> None:
-    value = worker(deployment={"replicas": 2})
-    said = "spec.template: conflicts with spec.deployment: write spec.deployment.template"
-    assert told(parsed(value, CONNECTION).problems) == [said]
-
-
 @pytest.mark.parametrize(
     ("field", "beside", "inside"),
     [("replicas", 3, 4), ("minReadySeconds", 1, 2), ("progressDeadlineSeconds", 60, 61)],
@@ -159,46 +153,29 @@ def test_deployment_of_another_type_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    ("rolling", "problem"),
     [
-        ({"type": "Rolling"}, "type: 'Rolling' is not one of RollingUpdate, Recreate; did you mean"),
-        (
-            {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}},
-            "rollingUpdate: belongs to type RollingUpdate: remove it",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}},
-            "rollingUpdate.maxUnavailable: must not be 0 if maxSurge is 0",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "00%"}},
-            "rollingUpdate.maxUnavailable: must not be 0 if maxSurge is 0",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "101%"}},
-            "rollingUpdate.maxUnavailable: 101% is more than 100%",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25"}},
-            "rollingUpdate.maxSurge: '25' is not a percentage, such as 25%",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": -1}},
-            "rollingUpdate.maxSurge: must be from 0 to 2147483647",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0.5}},
-            "rollingUpdate.maxSurge: must be a whole number or a percentage, not a fraction",
-        ),
-        (
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": [0], "maxUnavailable": [0]}},
-            "rollingUpdate.maxSurge: must be a whole number or a percentage, not a list",
-        ),
+        ({"maxSurge": 0, "maxUnavailable": "0%"}, "maxUnavailable: must not be 0 if maxSurge is 0"),
+        ({"maxSurge": 0, "maxUnavailable": "00%"}, "maxUnavailable: must not be 0 if maxSurge is 0"),
+        ({"maxUnavailable": "101%"}, "maxUnavailable: 101% is more than 100%"),
+        ({"maxSurge": "25"}, "maxSurge: '25' is not a percentage, such as 25%"),
+        ({"maxSurge": -1}, "maxSurge: must be from 0 to 2147483647"),
+        ({"maxSurge": 0.5}, "maxSurge: must be a whole number or a percentage, not a fraction"),
+        ({"maxSurge": [0], "maxUnavailable": [0]}, "maxSurge: must be a whole number or a percentage, not a"),
     ],
 )
-def test_strategy_that_a_server_refuses_is_refused(fields: dict[str, Any], problem: str) -> None:
-    found = told(strategy(**fields).problems)
-    assert found[0].startswith(f"spec.deployment.strategy.{problem}")
+def test_numbers_of_a_rolling_update_that_a_server_refuses_are_refused(
+    rolling: dict[str, Any], problem: str
+) -> None:
+    found = told(strategy(type="RollingUpdate", rollingUpdate=rolling).problems)
+    assert found[0].startswith(f"spec.deployment.strategy.rollingUpdate.{problem}")
+
+
+def test_type_that_no_server_has_or_that_takes_no_numbers_is_refused() -> None:
+    [unknown] = told(strategy(type="Rolling").problems)
+    assert "type: 'Rolling' is not one of RollingUpdate, Recreate; did you mean" in unknown
+    [numbers] = told(strategy(type="Recreate", rollingUpdate={"maxSurge": 1}).problems)
+    assert "rollingUpdate: belongs to type RollingUpdate: remove it" in numbers
 
 
 def test_percentage_above_all_of_them_is_a_surge_all_the_same() -> None:

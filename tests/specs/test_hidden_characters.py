@@ -63,26 +63,19 @@ def test_options_of_a_worker_name_what_nobody_sees(field: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("spec", "told"),
-    [
-        (
-            {"hostPort": "tem\u200bporal:7233"},
-            f"hostPort: 'tem\\u200bporal:7233' ({ZERO_WIDTH}) {ANEW}",
-        ),
-        (
-            {"hostPort": "a:7233", "tls": {"serverName": "tem\u200bporal"}},
-            f"tls.serverName: 'tem\\u200bporal' ({ZERO_WIDTH}) {ANEW}",
-        ),
-        # it may be what the Secret holds
-        (
-            {"hostPort": "a:7233", "mutualTLSSecretRef": {"name": "hun\u200bter2"}},
-            f"mutualTLSSecretRef.name: contains an invisible character ({ZERO_WIDTH}): retype it",
-        ),
-    ],
-)
-def test_connection_names_what_nobody_sees(spec: dict[str, Any], told: str) -> None:
-    assert problem_of({**CONNECTION, "spec": spec}) == f"spec.{told}"
+def test_connection_names_what_nobody_sees() -> None:
+    def wrong(**spec: Any) -> str:
+        return problem_of({**CONNECTION, "spec": {"hostPort": "a:7233", **spec}})
+
+    assert wrong(hostPort="tem\u200bporal:7233") == (
+        f"spec.hostPort: 'tem\\u200bporal:7233' ({ZERO_WIDTH}) {ANEW}"
+    )
+    server = {"serverName": "tem\u200bporal"}
+    assert wrong(tls=server) == f"spec.tls.serverName: 'tem\\u200bporal' ({ZERO_WIDTH}) {ANEW}"
+    # it may be what the Secret holds
+    assert wrong(mutualTLSSecretRef={"name": "hun\u200bter2"}) == (
+        f"spec.mutualTLSSecretRef.name: contains an invisible character ({ZERO_WIDTH}): retype it"
+    )
 
 
 def test_name_of_a_document_is_told_of_by_what_nobody_sees() -> None:
@@ -130,15 +123,9 @@ def test_what_a_server_refuses_anyway_is_told_once() -> None:
 
 
 def test_short_text_of_an_attached_template_is_warned_of() -> None:
-    trigger = {
-        "type": "temporal",
-        "metadata": {
-            "endpoint": "temporal:7233",
-            "taskQueue": "pay\u200bments",
-            "workerDeploymentName": "",
-            "workerDeploymentBuildId": "",
-        },
-    }
+    version = {"workerDeploymentName": "", "workerDeploymentBuildId": ""}
+    metadata = {"endpoint": "temporal:7233", "taskQueue": "pay\u200bments", **version}
+    trigger = {"type": "temporal", "metadata": metadata}
     scaled = {"scaleTargetRef": {}, "minReplicaCount": 1, "triggers": [trigger]}
     template = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": scaled}
     found = parsed(worker(), CONNECTION, attach(template))

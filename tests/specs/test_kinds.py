@@ -99,31 +99,27 @@ def test_kind_or_version_that_is_none_of_ours_is_refused_with_the_right_one(
     assert problem.message.endswith(right)
 
 
+NOT_A_STRING = "must be a string, not {}; put it in quotes"
+API = "temporal.io/v1alpha1"
+
+
 @pytest.mark.parametrize(
-    ("document", "message"),
+    ("api", "kind", "message"),
     [
-        ({"apiVersion": "temporal.io/v1alpha1", "knid": "Connection"}, "kind: is required"),
+        (("apiVersion", API), ("knid", "Connection"), "kind: is required"),
         (
-            {"apiVersion": "temporal.io/v1alpha1", "kinds": "Connection"},
+            ("apiVersion", API),
+            ("kinds", "Connection"),
             "kind: is required; did you mean kind instead of 'kinds'?",
         ),
-        (
-            {"apiversion": "temporal.io/v1alpha1", "kind": "Connection"},
-            f"apiVersion: is required: {APIVERSION}",
-        ),
-        (
-            {"apiVersion": 1, "kind": "Service"},
-            "apiVersion: must be a string, not a whole number; put it in quotes",
-        ),
-        (
-            {"apiVersion": True, "kind": "List"},
-            "apiVersion: must be a string, not true or false; put it in quotes",
-        ),
-        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string, not a list"),
+        (("apiversion", API), ("kind", "Connection"), f"apiVersion: is required: {APIVERSION}"),
+        (("apiVersion", 1), ("kind", "Service"), f"apiVersion: {NOT_A_STRING.format('a whole number')}"),
+        (("apiVersion", True), ("kind", "List"), f"apiVersion: {NOT_A_STRING.format('true or false')}"),
+        (("apiVersion", "v1"), ("kind", ["Service"]), "kind: must be a string, not a list"),
     ],
 )
-def test_mistyped_mark_of_a_document_is_refused(document: dict[str, Any], message: str) -> None:
-    found = parsed(document)
+def test_mistyped_mark_of_a_document_is_refused(api: tuple[str, Any], kind: Any, message: str) -> None:
+    found = parsed(dict((api, kind)))
     assert (told(found.problems), found.passthrough, found.warnings) == ([message], (), ())
 
 
@@ -147,50 +143,25 @@ def test_kind_of_somebody_else_passes_through(api: str, kind: str) -> None:
     assert (len(found.passthrough), found.problems) == (1, ())
 
 
-def test_mistyped_top_level_key_is_told_with_a_suggestion() -> None:
-    mistyped = {**CONNECTION, "spce": {}, "meta": {}}
-    assert told(parsed(mistyped).unknown_fields) == [
-        "spce: no such field; did you mean spec?",
-        "meta: no such field; did you mean metadata?",
-    ]
-
-
-ARGO_CD = "(in Argo CD the parameter input)"
+KUSTOMIZATION = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
 
 
 @pytest.mark.parametrize(
-    ("file", "document", "message"),
+    ("file", "document", "kind", "command"),
     [
-        (
-            "a/Chart.yaml",
-            {"apiVersion": "v2"},
-            (
-                f"is a Helm chart: give only a, with --input Helm {ARGO_CD},"
-                " or run `helm template a | twgen render -`"
-            ),
-        ),
-        (
-            "kustomization.yaml",
-            {},
-            (
-                f"is for kustomize: give only ., with --input Kustomize {ARGO_CD},"
-                " or run `kustomize build . | twgen render -`"
-            ),
-        ),
-        (
-            "my app/k.yaml",
-            {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"},
-            (
-                f"is for kustomize: give only 'my app', with --input Kustomize {ARGO_CD},"
-                " or run `kustomize build 'my app' | twgen render -`"
-            ),
-        ),
+        ("a/Chart.yaml", {"apiVersion": "v2"}, "Helm", "helm template a"),
+        ("kustomization.yaml", {}, "Kustomize", "kustomize build ."),
+        ("my app/k.yaml", KUSTOMIZATION, "Kustomize", "kustomize build 'my app'"),
     ],
 )
 def test_input_of_another_tool_says_which_command_to_run_first(
-    file: str, document: dict[str, Any], message: str
+    file: str, document: dict[str, Any], kind: str, command: str
 ) -> None:
     found = parse_specs([Document(file, 0, document)], NamespaceRule())
+    what = {"Helm": "a Helm chart", "Kustomize": "for kustomize"}[kind]
+    folder = command.split(" ", 2)[2]
+    option = f"with --input {kind} (in Argo CD the parameter input)"
+    message = f"is {what}: give only {folder}, {option}, or run `{command} | twgen render -`"
     assert (told(found.problems), found.passthrough) == ([message], ())
 
 

@@ -8,12 +8,17 @@ import pytest
 from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told, worker
 from twgen.model.problem import MOST_REPORTED, did_you_mean
 from twgen.specs.connections import local_addresses
+from twgen.specs.parse import Specs
 from twgen.specs.spec_document import NamespaceRule
 
 MANY = range(20_000)
 PORTS = [{"containerPort": 0} for _ in MANY]
 CONTAINER = {"name": "w", "image": "i:v1"}
 UNKNOWN = {f"u{number}": 1 for number in MANY}
+
+
+def with_image(image: str) -> Specs:
+    return parsed(worker(template={"spec": {"containers": [CONTAINER | {"image": image}]}}), CONNECTION)
 
 
 @pytest.mark.parametrize("missing", [{"spec": None}, {"spec": "absent"}])
@@ -116,12 +121,6 @@ def test_image_that_no_node_can_find_is_refused(field: str, image: str, wrong: s
     assert wrong in message
 
 
-def test_image_with_a_registry_a_port_and_a_digest_is_one() -> None:
-    image = f"[::1]:5000/a_b/c.d-e:V1.0@sha256:{'a' * 64}"
-    template = {"spec": {"containers": [{"name": "x", "image": image}]}}
-    assert parsed(worker(template=template), CONNECTION).problems == ()
-
-
 @pytest.mark.parametrize(
     ("pod", "place"),
     [
@@ -168,49 +167,25 @@ def test_unknown_strategy_is_the_only_mistake_told(strategy: str, message: str) 
     assert found.warnings == ()
 
 
-def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do() -> None:
-    def told_of(*others: dict[str, Any], reference: dict[str, str] | None = None) -> str:
-        options = {"connectionRef": reference or {"name": "temporal"}, "temporalNamespace": "default"}
-        [text] = told(parsed(worker(workerOptions=options), *others).problems)
-        return text.partition(": there is no ")[2]
-
-    def named(name: str, namespace: str) -> dict[str, Any]:
-        return {**CONNECTION, "metadata": {"name": name, "namespace": namespace}}
-
-    here = "Connection 'temporal' in namespace 'shop' among the documents"
-    assert told_of() == f"{here}: give its file too, or put it next to the spec"
-    assert told_of(named("temporl", "shop")) == f"{here}; did you mean temporl?"
-    other = "; the one in namespace 'infra' is only for workers there"
-    assert told_of(named("temporal", "infra")) == here + other
+def test_cluster_connection_that_is_not_there_is_not_taken_for_one_of_a_namespace() -> None:
     cluster_wide = {"name": "temporal", "kind": "ClusterConnection"}
-    assert told_of(named("temporal", "shop"), reference=cluster_wide) == (
-        "ClusterConnection 'temporal' among the documents: give its file too, or put it next to the spec"
+    options = {"connectionRef": cluster_wide, "temporalNamespace": "default"}
+    [text] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
+    assert text.endswith(
+        "there is no ClusterConnection 'temporal' among the documents: give its file too, or put it next to"
+        " the spec"
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "namespace", "hint"),
-    [
-        ("paymentsx", "shop", "; did you mean payments?"),
-        (
-            "orders",
-            "shop",
-            (": write the name of an existing worker, give its file too, or remove this document"),
-        ),
-        ("payments", "shopp", "; there is one in namespace 'shop'"),
-    ],
-)
-def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
-    name: str, namespace: str, hint: str
-) -> None:
-    metadata = {"name": "b", "namespace": namespace}
-    message = f"there is no worker {name!r} in namespace {namespace!r} among the documents{hint}"
+def test_document_of_a_worker_of_another_namespace_says_where_that_is() -> None:
+    message = "there is no worker 'payments' in namespace 'shopp' among the documents"
     for orphan, field in (
-        (budget(workerDeploymentRef={"name": name}), "workerDeploymentRef"),
-        (policy(workerRef={"name": name}), "workerRef"),
+        (budget(), "workerDeploymentRef"),
+        (policy(workerRef={"name": "payments"}), "workerRef"),
     ):
-        found = parsed(worker(), CONNECTION, {**orphan, "metadata": metadata})
-        assert told(found.problems) == [f"spec.{field}.name: {message}"]
+        elsewhere = {**orphan, "metadata": {"name": "b", "namespace": "shopp"}}
+        found = parsed(worker(), CONNECTION, elsewhere)
+        assert told(found.problems) == [f"spec.{field}.name: {message}; there is one in namespace 'shop'"]
         assert found.warnings == ()
 
 
@@ -252,12 +227,6 @@ def test_policy_of_a_namespace_without_workers_has_no_effect_and_says_so() -> No
         == "there is no worker in namespace 'shopp', so this has no effect; did you mean shop?"
     )
     assert parsed(worker(), CONNECTION, policy()).warnings == parsed(elsewhere).warnings == ()
-
-
-def test_two_documents_of_one_name_are_told_in_plain_words() -> None:
-    policy_of = {**CONNECTION, "apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "spec": {}}
-    [found] = told(parsed(policy_of, {**policy_of, "spec": {"workerRef": {"name": "a"}}}).problems)
-    assert found.startswith("metadata.name: there are two RolloutPolicy documents shop/temporal: keep one;")
 
 
 @pytest.mark.parametrize(
@@ -379,33 +348,17 @@ def test_null_that_a_manifest_has_on_purpose_is_in_order() -> None:
     assert found.problems == found.warnings == also.problems == also.warnings == ()
 
 
-@pytest.mark.parametrize(("field", "what"), [("workerGroups", "group"), ("pools", "pool")])
-def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what: str) -> None:
-    value = worker(**{field: [{"name": "parents"}]})
-    [problem] = told(parsed(value, CONNECTION).problems)
-    assert problem == (
-        f"spec.{field}: is not read: write spec.deployment (a version has only one Deployment),"
-        f" and another WorkerDeployment for each further {what}"
-    )
-
-
 def test_task_queue_beside_the_options_is_told_to_be_one_of_them() -> None:
     [problem] = told(parsed(worker(taskQueue="payments"), CONNECTION).problems)
     assert problem == "spec.taskQueue: is not read: write spec.workerOptions.taskQueue"
 
 
-def test_object_of_a_worker_is_told_to_be_its_template() -> None:
-    [problem] = told(parsed(worker(object={"kind": "Deployment"}), CONNECTION).problems)
-    assert problem == (
-        "spec.object: is not read: write spec.deployment, and a WorkerResourceTemplate for an attached object"
-    )
-
-
-def test_missing_rollout_says_what_to_write() -> None:
-    [problem] = told(parsed(worker(rollout=None), CONNECTION).problems)
-    assert problem == (
-        "spec.rollout: is required: write {strategy: AllAtOnce}, or Progressive with steps, or Manual"
-    )
+def test_pause_of_less_than_a_second_is_told_once() -> None:
+    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "10ms"}]}
+    found = parsed(worker(rollout=rollout), CONNECTION)
+    assert told([*found.problems, *found.warnings]) == [
+        "spec.rollout.steps[0].pauseDuration: 10ms is shorter than 30s"
+    ]
 
 
 def test_template_of_a_group_of_workers_is_refused() -> None:
@@ -425,24 +378,9 @@ def test_delay_of_less_than_a_second_is_warned_of(field: str, written: str, hint
     assert told(found.warnings) == [f"spec.sunset.{field}: {written} is less than a second{hint}"]
 
 
-@pytest.mark.parametrize("field", ["holdFor", "rollbackWindow"])
-def test_time_of_a_policy_of_less_than_a_second_is_warned_of(field: str) -> None:
-    assert told(parsed(policy(**{field: "5ms"})).warnings) == [
-        f"spec.{field}: 5ms is less than a second: write 5m for minutes"
-    ]
-
-
 @pytest.mark.parametrize("written", ["0", "0s", "1s", "90s"])
 def test_delay_of_none_or_of_seconds_is_not(written: str) -> None:
     assert parsed(worker(sunset={"scaledownDelay": written}), CONNECTION).warnings == ()
-
-
-def test_pause_of_less_than_a_second_is_told_once() -> None:
-    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "10ms"}]}
-    found = parsed(worker(rollout=rollout), CONNECTION)
-    assert told([*found.problems, *found.warnings]) == [
-        "spec.rollout.steps[0].pauseDuration: 10ms is shorter than 30s"
-    ]
 
 
 def test_empty_history_is_warned_of() -> None:
@@ -502,20 +440,11 @@ def test_address_of_temporal_cloud_asks_for_credentials(host: str) -> None:
     assert parsed({**CONNECTION, "spec": {"hostPort": "tmprl.cloud.example.com:7233"}}).warnings == ()
 
 
-def test_step_that_sends_everything_is_to_be_left_out() -> None:
-    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 100, "pauseDuration": "1m"}]}
-    [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)
-    assert found.endswith(
-        "is not from 1 to 99: leave the step out, since all traffic moves after the last one"
-    )
-
-
 @pytest.mark.parametrize(
     "image", ["registry/Shop/payments:v1", "Payments:v1", "r.example/Shop@sha256:" + "0" * 64]
 )
 def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str) -> None:
-    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
-    [found] = told(parsed(worker(template=template), CONNECTION).problems)
+    [found] = told(with_image(image).problems)
     assert found.endswith("is not an image: only its registry and its tag may have capital letters")
 
 
@@ -524,21 +453,25 @@ def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str)
 )
 def test_image_that_no_node_can_read_is_warned_of(image: str) -> None:
     """The controller takes it, and hashes it; `--strict` refuses it."""
-    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
-    found = parsed(worker(template=template), CONNECTION)
+    found = with_image(image)
     assert found.problems == ()
     assert any("is not an image that a node can pull" in item for item in told(found.warnings))
 
 
-@pytest.mark.parametrize("image", ["Registry.example.com/shop/payments:V1-Final", "payments:RC1"])
-def test_registry_and_tag_may_have_capital_letters(image: str) -> None:
-    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
-    assert parsed(worker(template=template), CONNECTION).problems == ()
+@pytest.mark.parametrize(
+    "image",
+    [
+        "Registry.example.com/shop/payments:V1-Final",
+        "payments:RC1",
+        f"[::1]:5000/a_b/c.d-e:V1.0@sha256:{'a' * 64}",
+    ],
+)
+def test_registry_with_a_port_and_tag_may_have_capital_letters(image: str) -> None:
+    assert with_image(image).problems == ()
 
 
 def test_image_that_is_to_be_filled_in_is_told_once() -> None:
-    template = {"spec": {"containers": [{"name": "w", "image": "${IMAGE}"}]}}
-    found = parsed(worker(template=template), CONNECTION)
+    found = with_image("${IMAGE}")
     assert (len(found.problems), found.warnings) == (1, ())
 
 

@@ -90,6 +90,10 @@ def apart(labels: dict[str, str] | None = None, **term: Any) -> dict[str, Any]:
     return {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, **selector, **term}]}}}
 
 
+TERM = apart({})["affinity"]["podAntiAffinity"][REQUIRED][0]
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     written = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
     return {"labelSelector": {"matchExpressions": [written]}}
@@ -127,18 +131,7 @@ def test_anti_affinity_to_the_pods_of_all_versions_is_warned_of(pod: dict[str, A
         apart({"app": "payments"}, mismatchLabelKeys=["tier"]),
         apart(),
         {"affinity": {"podAffinity": apart({"app": "payments"})["affinity"]["podAntiAffinity"]}},
-        {
-            "affinity": {
-                "podAntiAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "weight": 1,
-                            "podAffinityTerm": apart({})["affinity"]["podAntiAffinity"][REQUIRED][0],
-                        }
-                    ]
-                }
-            }
-        },
+        {"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]}}},
     ],
 )
 def test_anti_affinity_within_a_version_or_to_others_is_in_order(pod: dict[str, Any]) -> None:

@@ -92,16 +92,6 @@ def test_task_queue_stays_where_what_was_injected_is_taken_away() -> None:
     assert fits_hash(manifest["spec"]["template"], injected)
 
 
-def test_task_queue_in_two_places_is_refused() -> None:
-    found = documents("payments", {"name": "A"}, {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"})
-    [problem] = told(found.problems)
-    assert problem == (
-        "spec.template.spec.containers[0].env[1].name: workerOptions.taskQueue sets TEMPORAL_TASK_QUEUE"
-        " too: set only one of them"
-    )
-    assert found.unknown_fields == ()
-
-
 def test_variable_of_the_team_s_own_stays_allowed_without_a_task_queue() -> None:
     first, *_ = variables(spec_with(None, {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"}))
     assert first[0] == "TEMPORAL_TASK_QUEUE"

@@ -49,34 +49,19 @@ def test_what_is_left_out_has_its_default() -> None:
     [
         ({}, "spec.analysis.metrics: is required: without metrics, nothing is measured"),
         ({"metrics": []}, "spec.analysis.metrics: must not be empty"),
-        (
-            analysis(),
-            "spec.analysis.metrics[0].workflowFailures: needs exactly one of maxRatio and notAbove",
-        ),
+        (analysis(), f"{OF_FAILURES}: needs exactly one of maxRatio and notAbove"),
         (
             analysis(maxRatio=0.1, notAbove="Current"),
-            "spec.analysis.metrics[0].workflowFailures: needs exactly one of maxRatio and notAbove",
+            f"{OF_FAILURES}: needs exactly one of maxRatio and notAbove",
         ),
-        (
-            analysis(maxRatio=2),
-            f"{OF_FAILURES}.maxRatio: 2 is not from 0.000001 to 0.9: 2% is 0.02",
-        ),
-        (
-            analysis(maxRatio=0),
-            "spec.analysis.metrics[0].workflowFailures.maxRatio: 0 is not from 0.000001 to 0.9",
-        ),
-        (
-            analysis(maxRatio=float("nan")),
-            "spec.analysis.metrics[0].workflowFailures.maxRatio: nan is not from 0.000001 to 0.9",
-        ),
+        (analysis(maxRatio=2), f"{OF_FAILURES}.maxRatio: 2 is not from 0.000001 to 0.9: 2% is 0.02"),
+        (analysis(maxRatio=0), f"{OF_FAILURES}.maxRatio: 0 is not from 0.000001 to 0.9"),
+        (analysis(maxRatio=math.nan), f"{OF_FAILURES}.maxRatio: nan is not from 0.000001 to 0.9"),
         (
             analysis(maxRatio=0.1, workflowTypes=["it's"]),
             f'{OF_FAILURES}.workflowTypes[0]: "it\'s" is not a workflow name: one line, without quotes',
         ),
-        (
-            analysis(maxRatio=0.1, statuses=[]),
-            "spec.analysis.metrics[0].workflowFailures.statuses: must not be empty",
-        ),
+        (analysis(maxRatio=0.1, statuses=[]), f"{OF_FAILURES}.statuses: must not be empty"),
         (
             analysis(maxRatio=0.1, statuses=["Fialed"]),
             f"{OF_FAILURES}.statuses[0]: 'Fialed' is not one of {WORDS}; did you mean Failed?",
@@ -117,54 +102,41 @@ def test_every_kind_of_metric_has_its_defaults() -> None:
     ]
 
 
+ONE_OF = "metric: needs exactly one of workflowFailures, reportedProblems, backlogAge, prometheus"
+
+
 @pytest.mark.parametrize(
     ("wrong", "measure"),
     [
-        ("metric: needs exactly one of workflowFailures, reportedProblems, backlogAge, prometheus", {}),
-        (
-            "metric: needs exactly one of workflowFailures, reportedProblems, backlogAge, prometheus",
-            {"reportedProblems": {}, "backlogAge": {"max": "2m"}},
-        ),
+        (ONE_OF, {}),
+        (ONE_OF, {"reportedProblems": {}, "backlogAge": {"max": "2m"}}),
         ("metric.backlogAge.max: is required: write a duration such as 2m", {"backlogAge": {}}),
         ("metric.backlogAge.max: 0s is shorter than 1s", {"backlogAge": {"max": "0s"}}),
         ("metric.reportedProblems.max: -1 is below 0", {"reportedProblems": {"max": -1}}),
-        (
-            "metric.prometheus.thresholdRange: min (2) is above max (1)",
-            {"prometheus": QUERY | {"thresholdRange": {"min": 2, "max": 1}}},
-        ),
-        (
-            "metric.prometheus.thresholdRange: needs min, max or both",
-            {"prometheus": QUERY | {"thresholdRange": {}}},
-        ),
-        (
-            "metric.prometheus.thresholdRange.max: inf is not a finite number",
-            {"prometheus": QUERY | {"thresholdRange": {"max": math.inf}}},
-        ),
-        (
-            "metric.prometheus.thresholdRange.max: must be a number, not a string",
-            {"prometheus": QUERY | {"thresholdRange": {"max": "5%"}}},
-        ),
-        (
-            "metric.prometheus.query: only {{ .DeploymentName }}, {{ .BuildID }}",
-            {"prometheus": QUERY | {"query": "up{v='{{ .Values.version }}'}"}},
-        ),
-        ("metric.prometheus.interval: 1s is shorter than 10s", {"prometheus": QUERY | {"interval": "1s"}}),
-        (
-            "metric.prometheus.interval: is longer than 24h: no step would get a second measurement",
-            {"prometheus": QUERY | {"interval": "48h"}},
-        ),
-        (
-            "metric.prometheus.noData: 'Skip' is not one of Wait, Pass, Fail",
-            {"prometheus": QUERY | {"noData": "Skip"}},
-        ),
-        (
-            "metric.prometheus.url: no such field",
-            {"prometheus": QUERY | {"url": "http://169.254.169.254"}},
-        ),
     ],
 )
 def test_mistake_in_a_metric_is_told(wrong: str, measure: dict[str, Any]) -> None:
     assert any(line.startswith(wrong) for line in of(**measure)), of(**measure)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "query"),
+    [
+        ("thresholdRange: min (2) is above max (1)", {"thresholdRange": {"min": 2, "max": 1}}),
+        ("thresholdRange: needs min, max or both", {"thresholdRange": {}}),
+        ("thresholdRange.max: inf is not a finite number", {"thresholdRange": {"max": math.inf}}),
+        ("thresholdRange.max: 1", {"thresholdRange": {"max": 10**400}}),
+        ("thresholdRange.max: must be a number, not a string", {"thresholdRange": {"max": "5%"}}),
+        ("query: only {{ .DeploymentName }}, {{ .BuildID }}", {"query": "up{v='{{ .Values.version }}'}"}),
+        ("interval: 1s is shorter than 10s", {"interval": "1s"}),
+        ("interval: is longer than 24h: no step would get a second measurement", {"interval": "48h"}),
+        ("noData: 'Skip' is not one of Wait, Pass, Fail", {"noData": "Skip"}),
+        ("url: no such field", {"url": "http://169.254.169.254"}),
+    ],
+)
+def test_mistake_in_a_query_is_told(wrong: str, query: dict[str, Any]) -> None:
+    [found] = of(prometheus=QUERY | query)
+    assert found.startswith(f"metric.prometheus.{wrong}")
 
 
 def test_query_of_a_megabyte_is_refused() -> None:

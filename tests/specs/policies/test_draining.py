@@ -39,6 +39,9 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
     )
 
 
+CONSENT = "ends workflows: set `allowTermination: true` in the same entry"
+
+
 @pytest.mark.parametrize(
     ("wrong", "entries"),
     [
@@ -53,31 +56,16 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             "spec.draining[0].action: 'End' is not one of Move, Signal, Cancel, Terminate",
             [{**TERMINATE, "action": "End"}],
         ),
+        (f"spec.draining[0].action: Terminate {CONSENT}", [without(TERMINATE, "allowTermination")]),
         (
-            (
-                "spec.draining[0].action: Terminate ends workflows: set `allowTermination: true` in"
-                " the same entry"
-            ),
-            [without(TERMINATE, "allowTermination")],
-        ),
-        (
-            "spec.draining[0].action: Cancel ends workflows: set `allowTermination: true` in the same entry",
+            f"spec.draining[0].action: Cancel {CONSENT}",
             [{"after": "1h", "action": "Cancel", "allowTermination": False}],
         ),
-        (
-            f"spec.draining[0].action: {UNPROVEN}: {REMEDY}",
-            [without(MOVE, "withoutReplay")],
-        ),
+        (f"spec.draining[0].action: {UNPROVEN}: {REMEDY}", [without(MOVE, "withoutReplay")]),
         ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),
         ("spec.draining[0].signalName: belongs to Signal, not to Move", [{**MOVE, "signalName": "stop"}]),
-        (
-            f'spec.draining[0].workflowTypes[0]: "a\'b" {NO_TYPE}',
-            [{**TERMINATE, "workflowTypes": ["a'b"]}],
-        ),
-        (
-            "spec.draining[0].workflowTypes: must not be empty",
-            [{**TERMINATE, "workflowTypes": []}],
-        ),
+        (f'spec.draining[0].workflowTypes[0]: "a\'b" {NO_TYPE}', [{**TERMINATE, "workflowTypes": ["a'b"]}]),
+        ("spec.draining[0].workflowTypes: must not be empty", [{**TERMINATE, "workflowTypes": []}]),
         ("spec.draining: has 11 entries: at most 10 are allowed", [SIGNAL] * 11),
     ],
 )

@@ -61,27 +61,14 @@ def test_field_that_is_not_written_is_not_patched() -> None:
     [
         ({"replicas": 1}, "buildID", "is required"),
         (patch(buildID="2026-11-21T05:24:15Z", replicas=1), "buildID", "is not a valid build ID: letters"),
-        (patch(buildID=1.4, replicas=1), "buildID", "must be a string, not a fraction; put it in quotes"),
-        (patch(replicas=0), "replicas", "0 is below 1: a version that may have work needs a pod"),
         (of_container(image="Payments:v1"), "containers[0].image", "only its registry and its tag may have"),
         (of_container(image="payments:${TAG}"), "containers[0].image", "a variable that was not filled in"),
-        (
-            of_container(command=["sh"]),
-            "containers[0].command",
-            "cannot be patched (only image, resources and",
-        ),
         (patch(containers=[IMAGE, IMAGE]), "containers[1].name", "'w' appears twice: merge the two entries"),
         (
             of_container(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
             "containers[0].env[1].name",
             "'A' appears twice",
         ),
-        (
-            of_container(resources={"limits": {"cpu": "lots"}}),
-            "containers[0].resources.limits.cpu",
-            "quantity",
-        ),
-        (patch(sunset={"scaledownDelay": "1d"}), "sunset.scaledownDelay", ""),
     ],
 )
 def test_what_is_wrong_with_a_patch_is_told_where_it_stands(
@@ -95,14 +82,8 @@ def test_what_is_wrong_with_a_patch_is_told_where_it_stands(
 @pytest.mark.parametrize(
     "name",
     [
-        "TEMPORAL_ADDRESS",
-        "TEMPORAL_HOST_PORT",
-        "TEMPORAL_NAMESPACE",
-        "TEMPORAL_DEPLOYMENT_NAME",
-        "TEMPORAL_WORKER_BUILD_ID",
-        "WORKER_BUILD_ID",
-        "TEMPORAL_TASK_QUEUE",
-        "TEMPORAL_API_KEY",
+        *("TEMPORAL_ADDRESS", "TEMPORAL_HOST_PORT", "TEMPORAL_NAMESPACE", "TEMPORAL_DEPLOYMENT_NAME"),
+        *("TEMPORAL_WORKER_BUILD_ID", "WORKER_BUILD_ID", "TEMPORAL_TASK_QUEUE", "TEMPORAL_API_KEY"),
         "TEMPORAL_TLS_CLIENT_KEY_PATH",
     ],
 )
@@ -118,11 +99,6 @@ def test_injected_variable_cannot_be_patched(name: str) -> None:
 
 def test_variable_that_only_looks_like_one_can_be_patched() -> None:
     read(of_container(env=[{"name": "TEMPORAL_MAX_POLLERS", "value": "5"}]))
-
-
-def test_second_entry_of_a_version_is_refused() -> None:
-    problems = parsed(worker(), CONNECTION, patches(patch(replicas=1), patch(containers=[IMAGE]))).problems
-    assert told(problems) == ["spec.patches[1].buildID: 'v1' appears twice: merge the two entries"]
 
 
 @pytest.mark.parametrize(
