@@ -39,22 +39,20 @@ ANSWER_ENTRIES = {ABORT_REQUEST: "abort-request.json", REQUEST: "request.json"}
 """The entry of the ConfigMap with the newest answer to the requests of an annotation."""
 _LONGEST = 16_384
 """Characters of a request or an answer: anyone who may patch the ConfigMap writes them."""
-_LONGEST_NAME = 200
-_LONGEST_MESSAGE = 1000
-"""Characters, each of which JSON may write as six."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
     """The value of the annotation, with the requester's name in the characters that requests can have."""
-    name = re.sub("[^ -~]", "?", request.by)[:_LONGEST_NAME]
+    name = re.sub("[^ -~]", "?", request.by)[:200]
     return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
     """The entry of the ConfigMap, with as much of its sentence as can be read again."""
-    message = answer.message[:_LONGEST_MESSAGE].encode(errors="backslashreplace").decode()
+    # JSON may write each character as six
+    message = answer.message[:1000].encode(errors="backslashreplace").decode()
     return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
 

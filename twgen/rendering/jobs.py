@@ -233,20 +233,20 @@ def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Inj
     return _mounted(volume, _CA_FOLDER, {"configMap": {"name": pod.ca_bundle.config_map}}, variable)
 
 
-def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest) -> Injection:
+def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest, **mount: bool) -> Injection:
     """A volume of the pod, which its container has at this path."""
-    return Injection(variables, ({"name": volume, "mountPath": path},), ({"name": volume, **source},))
+    name = {"name": volume}
+    return Injection(variables, ({**name, "mountPath": path, **mount},), ({**name, **source},))
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
     """The Secret of each server; without it, the Pod still runs, and its ramp waits."""
     for index, server in enumerate(intent.prometheus):
         if server.secret_name:
-            name = f"prometheus-{index}"
             items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
             secret = {"secretName": server.secret_name, "items": items, "optional": True}
-            mount = {"name": name, "mountPath": f"{PROMETHEUS_SECRETS}/{server.name}", "readOnly": True}
-            yield Injection((), (mount,), ({"name": name, "secret": secret},))
+            path = f"{PROMETHEUS_SECRETS}/{server.name}"
+            yield _mounted(f"prometheus-{index}", path, {"secret": secret}, readOnly=True)
 
 
 def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
