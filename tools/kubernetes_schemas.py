@@ -1,14 +1,15 @@
-"""Write the schemas of pod templates and of attached objects from the table of Kubernetes' types."""
+"""Write the schemas of pod templates, attached objects and manifests from the table of Kubernetes' types."""
 
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from tools.published_schemas import SCHEMAS, schema_address
+from tools.published_schemas import ROOT, SCHEMAS, schema_address
 from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation.checks import Range
 from twgen.specs.validation.rules import FIELDS
+from twgen.specs.validation.walk import MAY_BE_EMPTY
 from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
@@ -27,6 +28,12 @@ ATTACHED = {
     for group_kind, kind in KINDS.items()
     for version, struct in kind.structs.items()
 }
+_OF_SPECS = {("apps/v1", "Deployment"): "DeploymentSpec", ("batch/v1", "Job"): "JobSpec", **ATTACHED}
+"""The kinds with a `spec` that `validate` checks, and the struct of it; those below have other fields."""
+_WITH_MORE = ("ObjectMeta", "PodSpec")
+"""Structs of which manifests may have more fields than specs."""
+_RBAC = "rbac.authorization.k8s.io/v1"
+_WHOLE = [("v1", "ConfigMap"), ("v1", "ServiceAccount"), (_RBAC, "Role"), (_RBAC, "RoleBinding")]
 
 
 def pod_template() -> dict[str, Any]:
@@ -61,15 +68,42 @@ def attached_objects() -> dict[str, Any]:
     }
 
 
-def definitions(*roots: str) -> dict[str, Any]:
-    """A definition for each struct that these are made of."""
+def manifests() -> dict[str, Any]:
+    """The schemas of manifests by kind, version and group: `Deployment.v1.apps`.
+
+    They describe the fields that an API server keeps. A null is as if the field were absent.
+    """
+    found = definitions("ObjectMeta", *_OF_SPECS.values(), *(kind for _, kind in _WHOLE), of_manifests=True)
+    kinds = {_name(api_version, kind): found.pop(kind) for api_version, kind in _WHOLE}
+    for (api_version, kind), struct in _OF_SPECS.items():
+        text, metadata = SCALARS["string"], {"$ref": "#/$defs/ObjectMeta"}
+        fields = {"apiVersion": text, "kind": text, "metadata": metadata}
+        fields |= {"spec": {"$ref": f"#/$defs/{struct}"}, "status": SCALARS["object"]}
+        needed = {"required": ["spec"]} if "required" in found[struct] else {}
+        kinds[_name(api_version, kind)] = _closed(fields) | needed
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The manifests that `twgen validate` checks, by kind, version and group",
+        "$defs": kinds | found,
+    }
+
+
+def _name(api_version: str, kind: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return f"{kind}.{version}.{group}" if group else f"{kind}.{version}"
+
+
+def definitions(*roots: str, of_manifests: bool = False) -> dict[str, Any]:
+    """A definition for each struct that these are made of, as specs or as manifests have it."""
     found: dict[str, Any] = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
         if name not in found:
             fields = struct_fields(name)
-            found[name] = _struct(name, fields)
+            if of_manifests:
+                fields += struct_fields(f"{name}.more") if name in _WITH_MORE else ()
+            found[name] = _manifest_struct(name, fields) if of_manifests else _struct(name, fields)
             types = (field.type.removeprefix(LIST).removeprefix(MAP) for field in fields)
             waiting += [name for name in types if name not in SCALARS]
     return dict(sorted(found.items()))
@@ -88,6 +122,22 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
     if required := [field.name for field in needed if field.name not in TARGET_FIELDS]:
         struct["required"] = required
     return struct
+
+
+def _manifest_struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
+    struct = _closed({field.name: _field(name, field) for field in fields})
+    if name.endswith("HorizontalPodAutoscalerSpec"):
+        # by a feature gate of the cluster
+        struct["properties"]["minReplicas"]["minimum"] = 0
+    needed = [field.name for field in fields if field.required and field.default is None]
+    needed += ["spec"] if name == POD_TEMPLATE else []  # optional only where a template may be empty
+    if required := [field for field in needed if f"{name}.{field}" not in MAY_BE_EMPTY]:
+        struct["required"] = required
+    return struct
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _field(struct: str, field: Field) -> dict[str, Any]:
@@ -127,6 +177,7 @@ def _or_null(found: dict[str, Any]) -> dict[str, Any]:
 GENERATED = {
     SCHEMAS / "podtemplate.json": pod_template,
     SCHEMAS / "attachedobject.json": attached_objects,
+    ROOT / "twgen" / "specs" / "manifest_schemas.json": manifests,
 }
 
 

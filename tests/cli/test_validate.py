@@ -1,6 +1,8 @@
 """What `validate` says, and what every command says of what it read."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,22 @@ def test_attached_kind_is_refused_if_a_document_says_that_it_is_cluster_scoped(r
         assert (
             "attached.json:1: spec.template.kind: shop.example.com/Rule is cluster-scoped, but a " in printed
         )
+
+
+@pytest.mark.parametrize(
+    ("command", "imports"),
+    [(("validate",), True), (("render", "--offline"), False), (("plan", *WORLD), False)],
+)
+def test_only_validate_imports_jsonschema(
+    story: Path,
+    command: tuple[str, ...],
+    imports: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    # it is found before the library
+    (story / "jsonschema.py").write_text("raise SystemExit(9)")
+    program = [sys.executable, "-m", "twgen", *command, "specs"]
+    ended = subprocess.run(program, cwd=story, capture_output=True, text=True, check=False)
+    assert ended.returncode == (9 if imports else 0), ended.stderr
 
 
 @pytest.mark.usefixtures("story")

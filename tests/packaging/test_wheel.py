@@ -71,6 +71,7 @@ def test_wheel_holds_schemas_table_and_type_marker(wheel: Path) -> None:
     schemas = {f"twgen/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
     page = {f"twgen/reporting/page/{name}" for name in ("page.html", "fleet.html", "page.css", "page.js")}
     assert schemas | page | {"twgen/py.typed", "twgen/versioning/kubernetes_types.json"} <= names
+    assert "twgen/specs/manifest_schemas.json" in names
 
 
 def test_wheel_holds_nothing_but_the_package(wheel: Path) -> None:

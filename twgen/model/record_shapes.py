@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from functools import partial
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.paths import Path
 from twgen.model.problem import did_you_mean, noun, wrong_type
@@ -291,8 +291,6 @@ def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[...
         return listing(shape_of(inner[0], shapes, otherwise), **each._asdict())
     if origin is Mapping:
         return mapping(None if inner[1] is Any else shape_of(inner[1], shapes, otherwise))
-    if origin is Literal:
-        return choice(*inner)
     if isinstance(declared, type) and issubclass(declared, StrEnum):
         return choice(*declared)
     return _SCALARS.get(declared) or shapes.get(declared) or otherwise(declared, shapes=shapes)

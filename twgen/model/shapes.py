@@ -6,8 +6,9 @@ Reading collects every problem with its path and goes on; what it returns is of 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from enum import StrEnum
 from itertools import islice
-from sys import float_info
+from math import isfinite
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
@@ -201,7 +202,7 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
             findings.problem(path, wrong_type("a number", value))
         elif least is not None and most is not None and not least <= value <= most:
             findings.problem(path, _not_within(value, least, most) + (all_of_it if value == 100 else ""))
-        elif not abs(value) <= float_info.max:  # also a whole number that no float is near
+        elif not _is_finite(value):
             findings.problem(path, f"{value} is not a finite number")
         else:
             return float(value)
@@ -212,6 +213,13 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
 
     limits = {name: limit for name, limit in (("minimum", least), ("maximum", most)) if limit is not None}
     return Shape(read, write, {"type": "number", **limits})
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number that no float is near
+        return False
 
 
 def _not_within(value: float, least: float, most: float) -> str:
@@ -268,9 +276,9 @@ def constant(value: str) -> Shape:
     return Shape(read, schema={"const": value}, fixed=value)
 
 
-def choice(*items: str, hint: str = "", guesses: bool = True) -> Shape:
-    """One of these texts, or values of an enumeration; the message names a similar one, or has a `hint`."""
-    shape = _one_of({str(item): item for item in items}, hint, guesses=guesses)
+def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
+    """One of these values of an enumeration; the message names a similar one, or else ends with `hint`."""
+    shape = _one_of({item.value: item for item in items}, hint, guesses=guesses)
     return shape._replace(write=str, none="None" if "None" in items else "")
 
 
@@ -288,8 +296,10 @@ def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) 
             return None
         if value not in values:
             similar = (did_you_mean(value, values) if guesses else "") or hint
-            one_of = "one of " if len(values) > 1 else ""
-            findings.problem(path, f"{quoted(value)} is not {one_of}{', '.join(values)}{similar}")
+            is_one = (
+                f"is not one of {', '.join(values)}" if len(values) > 1 else f"is not {next(iter(values))}"
+            )
+            findings.problem(path, f"{quoted(value)} {is_one}{similar}")
         return values.get(value)
 
     return Shape(read, schema={"enum": list(values)})

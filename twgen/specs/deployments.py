@@ -1,7 +1,8 @@
 """Read the fields of a spec about its versions' Deployments, apart from the pods and their number."""
 
 import re
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any
 
 from twgen.cluster.server_defaults import PACE_DEFAULTS
 from twgen.model.forms import PERCENTAGE, SHARE
@@ -41,6 +42,13 @@ _ACTED_ON = {
 """What another program does with a label or annotation of a Deployment, by its key or its prefix."""
 
 
+class Replacing(StrEnum):
+    """The types of a Deployment's strategy."""
+
+    ROLLING_UPDATE = "RollingUpdate"
+    RECREATE = "Recreate"
+
+
 def _pods(pattern: str) -> Shape:
     """A number of pods, or a percentage that matches the pattern."""
 
@@ -73,7 +81,7 @@ class RollingUpdate:
 class Replacement:
     """How Kubernetes replaces the pods of a version."""
 
-    type: Literal["RollingUpdate", "Recreate"] | None = None
+    type: Replacing | None = None
     """RollingUpdate replaces some pods at a time. Recreate replaces all at once. If absent: RollingUpdate."""
     rolling_update: RollingUpdate | None = None
     """How many pods Kubernetes replaces at a time."""
@@ -124,21 +132,23 @@ def _strategy(replacement: Replacement | None) -> dict[str, Any]:
         replacement.type is None and replacement.rolling_update in (None, RollingUpdate())
     ):
         return {}
-    if replacement.type == "Recreate":
-        return {"type": "Recreate"}
+    if replacement.type is Replacing.RECREATE:
+        return {"type": str(Replacing.RECREATE)}
     rolling = replacement.rolling_update or RollingUpdate()
     counts = {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
     # a field that is left out here would have the value of another field manager
     usual = _USUAL["rollingUpdate"] | {name: count for name, count in counts.items() if count is not None}
-    return {"type": "RollingUpdate", "rollingUpdate": usual}
+    return {"type": str(Replacing.ROLLING_UPDATE), "rollingUpdate": usual}
 
 
 def _check_replacement(fields: Fields, replacement: Replacement) -> None:
-    if fields.has("rollingUpdate") and replacement.type == "Recreate":
-        fields.problem("rollingUpdate", "belongs to type RollingUpdate: remove it, or change the type")
+    if fields.has("rollingUpdate") and replacement.type is Replacing.RECREATE:
+        fields.problem(
+            "rollingUpdate", f"belongs to type {Replacing.ROLLING_UPDATE}: remove it, or change the type"
+        )
     elif fields.has("rollingUpdate") and not fields.has("type"):
         why = "the controller ignores a strategy without a type"
-        fields.warning("", f"{why}: write type: RollingUpdate")
+        fields.warning("", f"{why}: write type: {Replacing.ROLLING_UPDATE}")
     rolling = replacement.rolling_update
     counts = (rolling.max_surge, rolling.max_unavailable) if rolling else (None,)
     if None not in counts and not any(str(count).strip("0%") for count in counts):

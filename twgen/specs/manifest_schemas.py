@@ -1,13 +1,21 @@
-"""Check the fields of manifests as an API server does that rejects unknown fields."""
+"""Check manifests against the schemas of their kinds, as an API server does that rejects unknown fields.
 
+Only `validate` imports this module: most commands would not start as fast with jsonschema.
+"""
+
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-from twgen.model.operator import GroupKind, api_group
-from twgen.model.paths import Path, written_path
+from jsonschema import Draft202012Validator, ValidationError, validators
+from referencing import Registry
+
+from twgen.model.operator import api_group
+from twgen.model.paths import join_path
 from twgen.model.problem import (
     Document,
     Finding,
@@ -19,26 +27,12 @@ from twgen.model.problem import (
     unknown_field,
     wrong_type,
 )
-from twgen.specs.attached import KINDS
-from twgen.specs.validation.checks import Check, Range, not_empty
-from twgen.specs.validation.rules import FIELDS
-from twgen.specs.validation.walk import MAY_BE_EMPTY, declared_checks
-from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, SCALARS, Field, struct_fields
+from twgen.specs.validation.checks import Range, one_of
+from twgen.versioning.stored_form import A_QUANTITY
 
-_RBAC = "rbac.authorization.k8s.io"
-_SPECS = {
-    (GroupKind("apps", "Deployment"), "v1"): "DeploymentSpec",
-    (GroupKind("batch", "Job"), "v1"): "JobSpec",
-    **{(kind, version): struct for kind, known in KINDS.items() for version, struct in known.structs.items()},
-}
-"""The struct of the `spec` of each kind, by the version of its group."""
-_WHOLE = [
-    *((GroupKind("", kind), "v1") for kind in ("ConfigMap", "ServiceAccount")),
-    *((GroupKind(_RBAC, kind), "v1") for kind in ("Role", "RoleBinding")),
-]
-"""Kinds with other fields than a `spec`: each is a struct itself."""
-_WITH_MORE = ("ObjectMeta", "PodSpec")
-"""Structs of which manifests may have more fields than specs."""
+_TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+_LARGEST = {2**31 - 1, 2**63 - 1}
+"""The limits of the types, which say nothing about a number that is too small."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "apps": ("ControllerRevision", "DaemonSet", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("Scale",),
@@ -72,15 +66,17 @@ def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 
 def has_schema(manifest: Mapping[str, Any]) -> bool:
     """The manifest is of a kind, and of a version of it, whose fields `schema_problems` knows."""
-    return (GroupKind.of(manifest), _version(manifest)) in (*_WHOLE, *_SPECS)
+    return _version(manifest) in _groups().get(api_group(manifest), {}).get(manifest["kind"], ())
 
 
 @cache
 def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The kinds with a schema by API group, with their versions."""
+    """The kinds with a schema by API group, with their versions: their schemas are called `Job.v1.batch`."""
     groups: dict[str, dict[str, list[str]]] = {}
-    for group_kind, version in (*_WHOLE, *_SPECS):
-        groups.setdefault(group_kind.group, {}).setdefault(group_kind.kind, []).append(version)
+    for name in _definitions():
+        kind, version, group = (*name.split(".", 2), "", "")[:3]
+        if _VERSION.fullmatch(version):
+            groups.setdefault(group, {}).setdefault(kind, []).append(version)
     return groups
 
 
@@ -92,12 +88,15 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
     if not has_schema(manifest):
         return _misspelling(manifest)
     kind = manifest["kind"]
-    spec = _SPECS.get((GroupKind.of(manifest), _version(manifest)))
-    found: dict[str, Finding] = {}
-    for finding in _wrong_fields(_fields_with(spec) if spec else _fields(kind), manifest, None, kind):
-        found.setdefault(finding.path, finding)
-        if len(found) > most:
-            break
+    name = f"{kind}.{_version(manifest)}.{api_group(manifest)}".rstrip(".")
+    found: dict[tuple[str | int, ...], Finding] = {}
+    for error in _validator(name).iter_errors(manifest):
+        path = tuple(error.path)
+        # a wrong type comes first: that the value is not allowed either is no second mistake
+        if path not in found:
+            found[path] = _finding(error, path, kind)
+            if len(found) > most:
+                break
     return found.values()
 
 
@@ -130,88 +129,104 @@ def _near_kind(group: str, kind: str) -> str:
     return did_you_mean(kind, near)
 
 
-class _Rules(NamedTuple):
-    """The rules of an API server for one field. `checks` are for its value, or for each item of a list."""
+def _finding(error: ValidationError, path: tuple[str | int, ...], kind: str) -> Finding:
+    """Our words for what jsonschema found: its own would quote the value, which may be a secret."""
+    schema: Any = error.schema
+    value: Any = error.instance
+    if error.validator == "additionalProperties":
+        fields = schema["properties"]
+        return unknown_field(join_path("", *path[:-1]), str(path[-1]), fields, f"is not a field of a {kind}")
+    match error.validator:
+        case "required":
+            message = "is required"
+        case "type":
+            types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            nouns = [noun(_TYPES[name]) for name in reversed(types) if name in _TYPES]
+            wanted = A_QUANTITY if "pattern" in schema else " or ".join(nouns)
+            message = wrong_type(wanted, value)
+        case "pattern":
+            message = f"must be {A_QUANTITY}"
+        case "enum":
+            message = one_of(tuple(filter(None, schema["enum"])))(value)
+        case "minimum" | "maximum":
+            message = _out_of_range(value, schema["minimum"], schema.get("maximum"))
+        case _:
+            message = "must not be empty"
+    return Finding(join_path("", *path), message)
 
-    type: str
-    is_required: bool = False
-    may_be_empty: bool = True
-    checks: Sequence[Check] = ()
 
-
-def _fields_with(spec: str) -> dict[str, _Rules]:
-    """The fields of a manifest with a `spec` of this struct."""
-    fields = {name: _Rules("string") for name in ("apiVersion", "kind")}
-    is_needed = any(rules.is_required for rules in _fields(spec).values())
-    return fields | {
-        "metadata": _Rules("ObjectMeta"),
-        "spec": _Rules(spec, is_needed),
-        "status": _Rules("object"),
-    }
+def _out_of_range(value: int, least: int, most: int | None) -> str:
+    if value < least and most in _LARGEST and least >= 0:
+        most = None
+    return Range(least, most)(value)
 
 
 @cache
-def _fields(struct: str) -> dict[str, _Rules]:
-    """The fields that manifests may have in a struct."""
-    more = struct_fields(f"{struct}.more") if struct in _WITH_MORE else ()
-    return {field.name: _rules(struct, field) for field in (*struct_fields(struct), *more)}
+def _validator(name: str) -> Any:
+    return _of_definition(_definitions()[name])
 
 
-def _rules(struct: str, field: Field) -> _Rules:
-    place = f"{struct}.{field.name}"
-    is_required = field.required and field.default is None and place not in MAY_BE_EMPTY
-    checks, limits = declared_checks(field), FIELDS.get(place)
-    if isinstance(limits, Range):
-        checks = [limits]
-    if place.endswith("HorizontalPodAutoscalerSpec.minReplicas"):
-        checks = [Range(0)]  # by a feature gate of the cluster
-    # optional only where a template may be empty
-    return _Rules(field.type, is_required or place == f"{POD_TEMPLATE}.spec", not field.nonempty, checks)
+@cache
+def _definitions() -> dict[str, Any]:
+    definitions: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_bytes())["$defs"]
+    return definitions
 
 
-def _wrong_fields(fields: dict[str, _Rules], value: Any, path: Path, kind: str) -> Iterator[Finding]:
-    """The wrong types, missing fields and unknown fields of a mapping. A null counts as an absent field."""
-    for name, item in value.items():
-        if name not in fields:
-            yield unknown_field(written_path(path), name, fields, f"is not a field of a {kind}")
-        elif item is not None:
-            rules, at = fields[name], (path, name)
-            yield from _wrong(rules.type, item, at, kind, rules.checks)
-            if not rules.may_be_empty and not_empty(item):
-                yield Finding(written_path(at), not_empty(item))
-    for name, rules in fields.items():
-        if rules.is_required and value.get(name) is None:
-            yield Finding(written_path((path, name)), "is required")
+def _of_definition(schema: Any) -> Any:
+    # an empty registry retrieves nothing, and `_below` follows the references within the file
+    return _Validator(schema, registry=Registry())
 
 
-def _wrong(
-    type_name: str, value: Any, path: Path, kind: str, checks: Sequence[Check] = ()
-) -> Iterator[Finding]:
-    """The problems of a value of a type of kubernetes_types; that of the value itself comes first."""
-    if type_name in SCALARS:
-        wrong = _wrong_scalar(type_name, value) or next(filter(None, (check(value) for check in checks)), "")
-        if wrong:
-            yield Finding(written_path(path), wrong)
-        return
-    items_type = type_name.removeprefix(LIST).removeprefix(MAP)
-    wanted = list if type_name.startswith(LIST) else dict
-    if not isinstance(value, wanted):
-        yield Finding(written_path(path), wrong_type(noun(wanted), value))
-    elif items_type != type_name:
-        items: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else value.items()
-        for key, item in items:
-            if item is not None or wanted is list:
-                yield from _wrong(items_type, item, (path, key), kind, checks)
-    elif type_name != "object":
-        yield from _wrong_fields(_fields(type_name), value, path, kind)
+# These four keywords treat a null as an absent field, as an API server does. They also keep the validator of
+# each part of the schema: jsonschema would make one for every value.
 
 
-def _wrong_scalar(type_name: str, value: Any) -> str:
-    fit, wanted = SCALARS[type_name]
-    try:
-        return "" if fit(value) is not None else wrong_type(wanted, value)
-    except ValueError as error:
-        if isinstance(value, int):
-            return f"{error}, not {value}"
-        # that message would quote a text, which may be a secret
-        return f"must be {wanted}" if isinstance(value, str) else wrong_type(wanted, value)
+def _properties(_: Any, properties: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for name, item in instance.items() if isinstance(instance, dict) else ():
+        if item is not None and name in properties:
+            yield from _below(properties[name], item, name)
+
+
+def _additional(_: Any, additional: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    known = schema.get("properties", ())
+    for name, item in instance.items() if isinstance(instance, dict) else ():
+        if name not in known and additional is False:
+            yield ValidationError("", path=(name,))
+        elif name not in known and item is not None:
+            yield from _below(additional, item, name)
+
+
+def _required(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for name in names if isinstance(instance, dict) else ():
+        if instance.get(name) is None:
+            yield ValidationError("", path=(name,))
+
+
+def _items(_: Any, schema: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    for index, item in enumerate(instance if isinstance(instance, list) else ()):
+        yield from _below(schema, item, index)
+
+
+_made: dict[int, Any] = {}
+"""The validators by the identity of their parts of the schema, which stay in memory."""
+
+
+def _below(schema: Any, item: Any, step: str | int) -> Iterator[ValidationError]:
+    validator = _made.get(id(schema))
+    if validator is None:
+        name = schema.get("$ref", "").removeprefix("#/$defs/")
+        validator = _made[id(schema)] = _validator(name) if name else _of_definition(schema)
+    for error in validator.iter_errors(item):
+        error.path.appendleft(step)
+        yield error
+
+
+_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        "properties": _properties,
+        "additionalProperties": _additional,
+        "required": _required,
+        "items": _items,
+    },
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from json import loads
 from typing import Annotated, Any, Literal
 
@@ -44,9 +45,15 @@ _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
 }
 
 
-_CONNECTIONS = (CONNECTION, CLUSTER_CONNECTION)
+class ConnectionKind(StrEnum):
+    """The kinds of a connection."""
+
+    CONNECTION = CONNECTION
+    CLUSTER = CLUSTER_CONNECTION
+
+
 # the old name of a Connection resembles ClusterConnection more
-_KIND = choice(*_CONNECTIONS, guesses=False)
+_KIND = choice(*ConnectionKind, guesses=False)
 _API_GROUP = word(_GROUP)
 
 
@@ -56,7 +63,7 @@ class ObjectReference:
 
     name: Annotated[str, NAME]
     """The same as connectionRef.name."""
-    kind: Annotated[str, _KIND, Hint(" or ".join(_CONNECTIONS))]
+    kind: Annotated[ConnectionKind, _KIND, Hint(" or ".join(ConnectionKind))]
     """Connection or ClusterConnection."""
     api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
     """The API group of the connection's kind."""
@@ -71,7 +78,7 @@ class ConnectionReference:
 
     name: Annotated[str, NAME] = ""
     """The name of the connection."""
-    kind: Annotated[str, _KIND._replace(may_be_empty=True)] = ""
+    kind: Annotated[ConnectionKind | None, _KIND._replace(may_be_empty=True)] = None
     """Connection or ClusterConnection. If absent, both are looked up."""
     api_group: Annotated[bool, _API_GROUP._replace(may_be_empty=True)] = False
     """The API group of the connection's kind."""
@@ -208,8 +215,8 @@ def _connection(
     if reference.object_ref:
         place, fields = reference.object_ref, fields.mapping("objectRef")
     # if the kind is wrong, nothing else is reported
-    is_known = not fields.has("kind") or fields.raw("kind") in ("", *_CONNECTIONS)
-    kinds = (place.kind,) if place.kind and is_known else _CONNECTIONS
+    is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
+    kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
     connection = connection_of(place.name, kinds)
     if isinstance(connection, Connection):
         return connection

@@ -92,7 +92,7 @@ def stored_struct(value: object, struct: str, path: str, kind: str, most: int = 
     `kind` names the value, or the object that contains it, in messages.
     """
     walk = _Walk(path, kind, most, [], [])
-    stored = _stored(struct, value, None, walk)
+    stored = _storer(struct)(value, None, walk)
     return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
@@ -115,28 +115,69 @@ class _Walk(NamedTuple):
             self.unknown.append(unknown_field(written_path(path, self.start), name, fields, wrong))
 
 
-class _Struct(NamedTuple):
-    """The fields of a struct: their types, the defaults that they may have, and those that are required."""
-
-    types: dict[str, str]
-    defaults: list[tuple[str, Any]]
-    required: list[str]
+_Store = Callable[[Any, Path, _Walk], Any]
+"""Returns the stored form of a value; None: it is wrong, and the walk has the problem."""
 
 
 @cache
-def _struct(name: str) -> _Struct:
-    fields = struct_fields(name)
-    return _Struct(
-        {field.name: field.type for field in fields},
-        [(field.name, field.default) for field in fields if field.default is not None],
-        [field.name for field in fields if field.required],
-    )
+def _storer(type_name: str) -> _Store:
+    if type_name in _STORED_SCALARS:
+        return _scalar_storer(*_STORED_SCALARS[type_name])
+    if type_name.startswith(LIST):
+        return _list_storer(_storer(type_name.removeprefix(LIST)))
+    if type_name.startswith(MAP):
+        return _map_storer(_storer(type_name.removeprefix(MAP)))
+    return _struct_storer(struct_fields(type_name))
 
 
-def _stored(type_name: str, value: Any, path: Path, walk: _Walk) -> Any:
-    """The stored form of a value; None: it is wrong, and the walk has the problem."""
-    if scalar := SCALARS.get(type_name):
-        fit, expected = scalar
+def _struct_storer(fields: tuple[Field, ...]) -> _Store:
+    types = {row.name: row.type for row in fields}
+    defaults = [(row.name, row.default) for row in fields if row.default is not None]
+    required = [row.name for row in fields if row.required]
+
+    def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return walk.add_problem(path, wrong_type(noun(dict), value))
+        stored = {}
+        for name, item in value.items():
+            type_name = types.get(name)
+            if type_name is None:
+                # `kubectl create --dry-run` writes this null into every template
+                if item is not None or name != "creationTimestamp":
+                    walk.add_unknown(path, name, types)
+            elif item is not None:
+                stored[name] = _storer(type_name)(item, (path, name), walk)
+        for name, default in defaults:
+            stored.setdefault(name, default)
+        for name in required:
+            if name not in stored:
+                walk.add_problem((path, name), "is required")
+        return stored
+
+    return store
+
+
+def _list_storer(store_item: _Store) -> _Store:
+    def store(value: Any, path: Path, walk: _Walk) -> list[Any] | None:
+        if not isinstance(value, list):
+            return walk.add_problem(path, wrong_type(noun(list), value))
+        return [store_item(item, (path, index), walk) for index, item in enumerate(value)]
+
+    return store
+
+
+def _map_storer(store_item: _Store) -> _Store:
+    def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return walk.add_problem(path, wrong_type(noun(dict), value))
+        present = ((key, item) for key, item in value.items() if item is not None)
+        return {_valid_unicode(key): store_item(item, (path, key), walk) for key, item in present}
+
+    return store
+
+
+def _scalar_storer(fit: Callable[[Any], Any], expected: str) -> _Store:
+    def store(value: Any, path: Path, walk: _Walk) -> Any:
         try:
             if (stored := fit(value)) is not None:
                 return stored
@@ -144,33 +185,8 @@ def _stored(type_name: str, value: Any, path: Path, walk: _Walk) -> Any:
         except ValueError as error:
             wrong = str(error)
         return walk.add_problem(path, wrong)
-    wanted = list if type_name.startswith(LIST) else dict
-    if not isinstance(value, wanted):
-        return walk.add_problem(path, wrong_type(noun(wanted), value))
-    if isinstance(value, list):
-        item_type = type_name.removeprefix(LIST)
-        return [_stored(item_type, item, (path, index), walk) for index, item in enumerate(value)]
-    if type_name.startswith(MAP):
-        item_type = type_name.removeprefix(MAP)
-        present = ((key, item) for key, item in value.items() if item is not None)
-        return {_valid_unicode(key): _stored(item_type, item, (path, key), walk) for key, item in present}
-    types, defaults, required = _struct(type_name)
-    fields = {}
-    for name, item in value.items():
-        field_type = types.get(name)
-        if item.__class__ is str and field_type == "string":  # most are, and a call takes longer
-            fields[name] = _valid_unicode(item)
-        elif field_type and item is not None:
-            fields[name] = _stored(field_type, item, (path, name), walk)
-        # `kubectl create --dry-run` writes this null into every template
-        elif not field_type and (item is not None or name != "creationTimestamp"):
-            walk.add_unknown(path, name, types)
-    for name, default in defaults:
-        fields.setdefault(name, default)
-    for name in required:
-        if name not in fields:
-            walk.add_problem((path, name), "is required")
-    return fields
+
+    return store
 
 
 # Each returns the stored form of a value of the right type, None for another type, and raises ValueError if
@@ -220,7 +236,7 @@ def _int_or_quantity(value: Any) -> str | float | None:
     return _quantity(value)
 
 
-SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
+_STORED_SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "string": (_string, noun(str)),
     "bool": (lambda value: value if isinstance(value, bool) else None, noun(bool)),
     "int32": (_whole_number, noun(int)),
@@ -232,7 +248,6 @@ SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "intOrQuantity": (_int_or_quantity, A_QUANTITY),
 }
-"""The types that are not made of others: how a value is stored, and what it is called in messages."""
 
 
 _Encode = Callable[[Any], str]

@@ -8,7 +8,7 @@ from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_REPORTED, Finding, quoted
 from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
 from twgen.specs.validation.rules import FIELDS, STRUCTS
-from twgen.versioning.stored_form import LIST, Field, struct_fields
+from twgen.versioning.stored_form import LIST, struct_fields
 
 MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
 """Required texts that may be empty, so an API server takes them as empty if they are absent."""
@@ -115,7 +115,13 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     place = f"{struct}.{name}"
     if place in _UNCHECKED:
         return None
-    checks = declared_checks(field)
+    checks: list[Check] = []
+    if field.enum:
+        is_one = one_of(tuple(field.enum))
+        # an absent text means an empty one if Go leaves out empty texts
+        checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
+    if field.minimum is not None:
+        checks.append(Range(field.minimum))
     is_always_written = field.written == "always" and field.type == "string"
     if field.nonempty or (is_always_written and place not in MAY_BE_EMPTY):
         checks.append(not_empty)
@@ -125,15 +131,3 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     is_list, below = item != field.type, item if item[0].isupper() else ""
     each = is_list and bool(field.enum or f"{place}[]" in FIELDS)
     return _FieldRules(checks, each, field.keys, below, is_list) if checks or field.keys or below else None
-
-
-def declared_checks(field: Field) -> list[Check]:
-    """The checks that the declaration of a field in Go asks for: of its value, or of each item of a list."""
-    checks: list[Check] = []
-    if field.enum:
-        is_one = one_of(tuple(field.enum))
-        # an absent text means an empty one if Go leaves out empty texts
-        checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
-    if field.minimum is not None:
-        checks.append(Range(field.minimum))
-    return checks
