@@ -78,7 +78,7 @@ def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(
     kinds = "WorkerDeployment, Connection and WorkerResourceTemplate"
     assert f"the API server does not have {kinds} (temporal.io/v1alpha1)" in ended.stderr
     files = {file.name for file in (tmp_path / "workers").iterdir()}
-    assert files == {"payments.yaml", "connection-temporal.yaml", "twgen.lock"}
+    assert files == {"payments.yaml", "connection-temporal.yaml"}
 
 
 def test_objects_of_another_release_are_imported_by_todays_names(bare: Cluster, tmp_path: Path) -> None:

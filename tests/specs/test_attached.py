@@ -186,7 +186,7 @@ def test_metric_whose_name_differs_only_by_temporal_namespace_is_that_of_all_ver
     assert warning.startswith("spec.template.spec.metrics[1].external.metric.selector: is missing")
 
 
-EXPRESSION = {"key": "app", "operator": "In", "values": ["payments"]}
+EXPRESSION = {"key": "app", "operator": "NotIn", "values": ["web"]}
 
 
 def test_budget_that_selects_by_expressions_alone_is_the_same_for_every_version() -> None:

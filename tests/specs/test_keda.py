@@ -164,6 +164,7 @@ def test_temporal_trigger_may_take_its_version_from_the_environment() -> None:
 )
 def test_metric_type_that_keda_does_not_know_is_refused(kind: str, written: str, told: str) -> None:
     trigger = {"spec.triggers[0].type": kind, "spec.triggers[0].metricType": written}
+    trigger |= {"spec.fallback": GONE}
     (refused,) = refusals(changed(bases()["scaledobject"], trigger))
     assert refused.startswith(f"spec.template.spec.triggers[0].metricType: {written!r} is not one of {told}")
 
@@ -171,6 +172,7 @@ def test_metric_type_that_keda_does_not_know_is_refused(kind: str, written: str,
 @pytest.mark.parametrize("metric_type", [None, "", "Value", "AverageValue", "Utilization"])
 def test_metric_type_that_keda_knows_is_in_order(metric_type: str | None) -> None:
     trigger = {"spec.triggers[0].type": "cpu", "spec.triggers[0].metricType": metric_type}
+    trigger |= {"spec.fallback": GONE}
     assert strictly(changed(bases()["scaledobject"], trigger)) == []
 
 
@@ -232,3 +234,76 @@ def test_replicas_that_a_pause_holds_would_be_those_of_every_version() -> None:
     assert "would keep every version at this number" in told
     paused = {"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}}
     assert strictly({**bases()["scaledobject"], **paused}) == []
+
+
+MODIFIERS = "spec.advanced.scalingModifiers"
+TRIGGER = bases()["scaledobject"]["spec"]["triggers"][0]
+BUSY = {"type": "cpu", "name": "busy", "metricType": "Utilization", "metadata": {"value": "70"}}
+
+
+def composed(formula: str | None, target: str | None = "5", **more: Any) -> list[str]:
+    modifiers = {"formula": formula, "target": target, **more}
+    values = {name: value for name, value in modifiers.items() if value is not None}
+    triggers = [{**TRIGGER, "name": "backlog"}, {**TRIGGER, "name": "nexus_2"}, BUSY]
+    return refusals(changed(bases()["scaledobject"], {MODIFIERS: values, "spec.triggers": triggers}))
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "backlog",
+        "float(backlog + nexus_2)",
+        "backlog > 0 ? backlog : nexus_2 * 2",
+        "count([backlog, nexus_2], {# > 1}) > 1 ? 5 : 0",
+        "let most = max(backlog, nexus_2); most * 1.5e3",
+        "not (backlog in [1, 2]) and 'busy' != \"(\" ? 1 : 2",
+        "{busy: backlog}.busy",
+    ],
+)
+def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
+    assert composed(formula) == []
+
+
+@pytest.mark.parametrize(
+    ("formula", "wrong"),
+    [
+        (
+            "backlog > 0 ? backlog : busy",
+            "names busy, but KEDA leaves out triggers of the types cpu and memory",
+        ),
+        (
+            "backlog > 0 ? busy : backlog",
+            "names busy, but KEDA leaves out triggers of the types cpu and memory",
+        ),
+        ("bakclog", "names bakclog, which is no name of a trigger; did you mean backlog?"),
+        ("float(backlog", "has 1 ( but 0 )"),
+        ("[backlog][0", "has 2 [ but 1 ]"),
+        ("", "is required"),
+        (None, "is required"),
+    ],
+)
+def test_formula_that_keda_cannot_compile_is_refused(formula: str | None, wrong: str) -> None:
+    assert composed(formula) == [f"spec.template.{MODIFIERS}.formula: {wrong}"]
+
+
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        (None, "is required with a formula"),
+        ("", "is required with a formula"),
+        ("0", "'0' is not a number above 0"),
+        ("five", "'five' is not a number above 0"),
+    ],
+)
+def test_target_that_keda_cannot_divide_by_is_refused(target: str | None, wrong: str) -> None:
+    assert composed("backlog", target) == [f"spec.template.{MODIFIERS}.target: {wrong}"]
+
+
+def test_fallback_needs_an_average_value() -> None:
+    needs = "needs a trigger with metricType AverageValue that is neither cpu nor memory"
+    for triggers in ([BUSY], [{**TRIGGER, "metricType": "Value"}, BUSY]):
+        told = refusals(changed(bases()["scaledobject"], {"spec.triggers": triggers}))
+        assert told == [f"spec.template.spec.fallback: {needs}"]
+    assert refusals(changed(bases()["scaledobject"], {"spec.triggers": [TRIGGER, BUSY]})) == []
+    instead = "must be AverageValue, because there is a fallback"
+    assert composed("backlog", metricType="Value") == [f"spec.template.{MODIFIERS}.metricType: {instead}"]

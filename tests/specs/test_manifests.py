@@ -147,3 +147,24 @@ def test_request_to_a_rollout_in_a_manifest_is_refused(name: str) -> None:
     for documents in ([status], [worker(), CONNECTION, {**status, "kind": "Secret"}]):
         [problem] = told(parsed(*documents).problems)
         assert problem == f"{expected}: remove it"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("argocd.argoproj.io/sync-wave", "remove it, because a hook or a wave would hold up each sync"),
+        ("argocd.argoproj.io/hook", "remove it, because a hook or a wave would hold up each sync"),
+        ("reloader.stakater.com/auto", "write it into spec.deploymentAnnotations of a RolloutPolicy"),
+        ("configmap.reloader.stakater.com/reload", "write it into spec.deploymentAnnotations"),
+        ("team.example.com/owner", ""),
+        ("kubectl.kubernetes.io/last-applied-configuration", ""),
+    ],
+)
+def test_annotation_of_a_worker_that_reaches_no_object_is_warned_of(name: str, remedy: str) -> None:
+    value = worker()
+    value["metadata"]["annotations"] = {name: "1"}
+    found = told(parsed(value, CONNECTION).warnings)
+    why = "reaches no object, because this document is not applied"
+    assert [f"metadata.annotations['{name}']: {why}: {remedy}" in warning for warning in found] == (
+        [True] if remedy else []
+    )

@@ -1,5 +1,6 @@
 """What nobody means in a worker's pods, and what two versions cannot both have, is warned of."""
 
+import json
 from typing import Any
 
 import pytest
@@ -215,3 +216,64 @@ def test_claim_is_told_of_where_the_pods_stand_in_the_file() -> None:
     spec = worker(deployment={"template": whole}, template=None)
     [told_of] = told(parsed(spec, CONNECTION, claim("ReadWriteOncePod")).warnings)
     assert told_of.startswith("spec.deployment.template.spec.volumes[0]")
+
+
+def of_pods(**pod: Any) -> list[str]:
+    """The warnings about pods with the label `team: pay`."""
+    pod = {"containers": [{"name": "w", "image": "payments:v3"}], **pod}
+    found = parsed(worker(template={"metadata": {"labels": {"team": "pay"}}, "spec": pod}), CONNECTION)
+    assert found.problems == found.unknown_fields == ()
+    return told(found.warnings)
+
+
+@pytest.mark.parametrize("mode", [400, 440, 444, 500])
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ({"secret": {"secretName": "k", "defaultMode": 0}}, "secret.defaultMode"),
+        (
+            {"configMap": {"name": "k", "items": [{"key": "a", "path": "a", "mode": 0}]}},
+            "configMap.items[0].mode",
+        ),
+    ],
+)
+def test_mode_of_files_that_is_octal_without_a_zero_is_warned_of(
+    mode: int, source: dict[str, Any], place: str
+) -> None:
+    written = json.loads(json.dumps(source).replace(": 0", f": {mode}"))
+    [warning] = of_pods(volumes=[{"name": "k", **written}])
+    assert warning.startswith(f"spec.template.spec.volumes[0].{place}: {mode} is decimal, so the files get 0")
+    assert f"write {int(str(mode), 8)}, which is 0{mode}" in warning
+
+
+@pytest.mark.parametrize("mode", [0, 256, 288, 420, 493, 511])
+def test_mode_of_files_that_is_meant_so_is_not(mode: int) -> None:
+    assert of_pods(volumes=[{"name": "k", "secret": {"secretName": "k", "defaultMode": mode}}]) == []
+
+
+def spread(labels: dict[str, str], how: str = "DoNotSchedule", *keys: str) -> list[str]:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": how}
+    constraint |= {
+        "labelSelector": {"matchLabels": labels},
+        **({"matchLabelKeys": list(keys)} if keys else {}),
+    }
+    return of_pods(topologySpreadConstraints=[constraint])
+
+
+@pytest.mark.parametrize("how", ["DoNotSchedule", "ScheduleAnyway"])
+def test_spread_of_pods_that_are_not_the_workers_is_warned_of(how: str) -> None:
+    [warning] = spread({"app": "payments"}, how)
+    why = "selects none of this worker's pods, so they are not spread"
+    path = "spec.template.spec.topologySpreadConstraints[0]"
+    assert warning == f"{path}: {why}: select temporal.io/deployment-name: payments"
+
+
+@pytest.mark.parametrize("labels", [{"team": "pay"}, {"temporal.io/deployment-name": "payments"}])
+def test_hard_spread_over_the_pods_of_all_versions_is_warned_of(labels: dict[str, str]) -> None:
+    [warning] = spread(labels)
+    assert "counts the pods of draining versions too" in warning
+    assert warning.endswith("add matchLabelKeys: [temporal.io/build-id]")
+    assert spread(labels, "ScheduleAnyway") == []
+    for key in ("temporal.io/build-id", "pod-template-hash"):
+        assert spread(labels, "DoNotSchedule", key) == []
+    assert len(spread(labels, "DoNotSchedule", "team")) == 1

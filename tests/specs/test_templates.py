@@ -135,3 +135,57 @@ def test_label_that_each_release_of_a_chart_changes_is_warned_of(
     pods = {"metadata": {"labels": {name: value}}, "spec": pod()}
     found = told(parsed(worker(template=pods), CONNECTION).warnings)
     assert any("changes with each release of the chart" in warning for warning in found) is is_warned_of
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        *(f"pay:{tag}" for tag in ("PLACEHOLDER", "placeholder", "TAG", "IMAGE_TAG", "REPLACE_WITH_SHA")),
+        *(f"pay:{tag}" for tag in ("changeme", "CHANGE-ME", "todo", "xxx", "replace_with_release", "sha")),
+        f"pay@sha256:{'0' * 64}",
+    ],
+)
+def test_tag_that_a_program_was_to_write_is_warned_of(image: str) -> None:
+    pods = {"spec": {"containers": [{"name": "worker", "image": image}]}}
+    [warning] = told(parsed(worker(template=pods), CONNECTION).warnings)
+    assert warning.endswith("is a placeholder: the file was not rendered")
+
+
+@pytest.mark.parametrize(
+    "tag", ["v1", "change-4711", "release-1.2", "set-1", "sha-1f2e", "tagged", "version-2"]
+)
+def test_tag_that_only_begins_like_a_placeholder_is_not(tag: str) -> None:
+    pods = {"spec": {"containers": [{"name": "worker", "image": f"pay:{tag}"}]}}
+    assert told(parsed(worker(template=pods), CONNECTION).warnings) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "right"),
+    [
+        ("spec.containers[0].securityContext.fsGroup", 1000, "spec.securityContext.fsGroup"),
+        ("spec.containers[0].nodeSelector", {"a": "b"}, "spec.nodeSelector"),
+        ("spec.containers[0].serviceAccountName", "pay", "spec.serviceAccountName"),
+        ("spec.containers[0].runAsUser", 1000, "spec.containers[0].securityContext.runAsUser"),
+        ("spec.envFrom", [], "spec.containers[0].envFrom"),
+        ("spec.labels", {}, None),
+        ("spec.securityContext.privileged", True, "spec.containers[0].securityContext.privileged"),
+        ("containers", [], "spec.containers"),
+        ("tolerations", [], "spec.tolerations"),
+    ],
+)
+def test_field_on_another_level_of_the_pods_is_told_its_right_place(
+    path: str, value: Any, right: str | None
+) -> None:
+    pods: dict[str, Any] = {"spec": pod()}
+    *steps, last = path.replace("[0]", "").split(".")
+    level: Any = pods
+    for step in steps:
+        level = level.setdefault(step, {})
+        level = level[0] if isinstance(level, list) else level
+    level[last] = value
+    [problem] = parsed(worker(template=pods), CONNECTION).unknown_fields
+    assert problem.path == f"spec.template.{path}"
+    if right:
+        assert problem.message == f"belongs elsewhere: write it as spec.template.{right}"
+    else:
+        assert "belongs elsewhere" not in problem.message

@@ -154,7 +154,10 @@ def test_field_of_rules_based_versioning_is_refused_with_what_to_write(name: str
 
 
 def test_target_of_none_is_in_order_where_only_that_of_the_formula_counts() -> None:
-    formula = {"spec.advanced.scalingModifiers": {"formula": "a + b", "target": "2"}}
+    formula = {
+        "spec.advanced.scalingModifiers": {"formula": "a + 1", "target": "2"},
+        "spec.triggers[0].name": "a",
+    }
     assert refused({"targetQueueSize": "0"}) == {"targetQueueSize"}
     assert refusals(changed(scaled(targetQueueSize="0"), formula)) == []
 

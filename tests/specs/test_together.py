@@ -106,8 +106,13 @@ def test_budget_is_measured_by_the_pods_that_draining_versions_have() -> None:
     assert warned(budget(maxUnavailable=1), draining, replicas=3) == []
 
 
+def test_budget_that_needs_the_one_pod_of_a_worker_without_replicas_evicts_none() -> None:
+    [warning] = warned(budget(minAvailable=1))
+    assert f"minAvailable: 1 with replicas by default at 1 {EVICTS_NONE}" in warning
+    assert warned(budget(maxUnavailable=1)) == []
+
+
 def test_budget_is_in_order_where_nobody_here_says_how_many_pods_there_are() -> None:
-    assert warned(budget(minAvailable=1)) == []
     # the target is scaled by nobody here, before it is current
     assert warned(budget("Target", minAvailable=1), hpa("Current", minReplicas=1)) == []
 
@@ -240,3 +245,31 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
     pod = worker(template={"spec": {"containers": [None, container]}})
     attached = attach({"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong})
     assert parsed(pod, CONNECTION, attached).problems
+
+
+def test_policy_of_a_vpa_for_a_container_that_pods_do_not_have_is_warned_of() -> None:
+    [warning] = warned(vpa("Off", {"containerName": "ww"}), template=POD)
+    path = "spec.template.spec.resourcePolicy.containerPolicies[0].containerName"
+    assert (
+        warning == f"{path}: the pods have no container 'ww', so this policy has no effect; did you mean w?"
+    )
+    for name in ("w", "*", ""):
+        assert warned(vpa("Off", {"containerName": name}), template=POD) == []
+
+
+def test_bounds_of_a_vpa_that_no_request_can_meet_are_warned_of() -> None:
+    bounds = {"minAllowed": {"cpu": "500m", "memory": "1Gi"}, "maxAllowed": {"cpu": "0.5", "memory": "512Mi"}}
+    [warning] = warned(vpa("Off", {"containerName": "*", **bounds}), template=POD)
+    path = "spec.template.spec.resourcePolicy.containerPolicies[0].minAllowed.memory"
+    assert warning == f"{path}: 1Gi is above maxAllowed.memory (512Mi): lower it"
+
+
+def test_budget_whose_expressions_match_no_pod_of_the_worker_is_warned_of() -> None:
+    for expression, count in (
+        ({"key": "app", "operator": "Exists"}, 1),
+        ({"key": "temporal.io/build-id", "operator": "Exists"}, 0),
+        ({"key": "app", "operator": "In", "values": ["{{ .BuildID }}"]}, 0),
+    ):
+        selector = {"matchLabels": {}, "matchExpressions": [expression]}
+        found = warned(budget(maxUnavailable=1, selector=selector), template=POD, replicas=3)
+        assert sum("match no pod of the worker" in warning for warning in found) == count

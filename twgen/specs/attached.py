@@ -12,7 +12,13 @@ from twgen.model.record_shapes import Mark, Named
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.specs.fields import Fields, spec_shape
-from twgen.specs.keda import SAME_FOR_ALL, VERSION_FIELDS, check_scaled_object, check_triggers
+from twgen.specs.keda import (
+    SAME_FOR_ALL,
+    VERSION_FIELDS,
+    check_modifiers,
+    check_scaled_object,
+    check_triggers,
+)
 from twgen.specs.pod_warnings import entries, warn_of_hidden_characters
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
@@ -115,6 +121,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         check_scaled_object(template, inner)
     if group_kind.group == SCALED_OBJECT.group:
         check_triggers(inner)
+        check_modifiers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
         if "items" in template.value:  # its items have not been allowed

@@ -5,7 +5,7 @@ github.com/kedacore/keda, 2.17 to 2.22.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from twgen.model.forms import HOST_PORT
@@ -27,6 +27,19 @@ SAME_FOR_ALL = (
 )
 """The warning for a metric without a placeholder that selects a version."""
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
+_MODIFIERS = ("advanced", "scalingModifiers")
+_OF_RESOURCES = ("cpu", "memory")
+_TEXT = re.compile(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'|`[^`]*`")
+_KEY = re.compile(r"(?<=[{,])\s*\w+\s*:")
+"""Of a mapping in a formula."""
+_NAME = re.compile(r"(?<![\w.$#])[A-Za-z_]\w*(?!\w*\s*\()")
+"""A name in a formula that is neither a function nor a field."""
+_LET = re.compile(r"\blet\s+(\w+)")
+_WORDS = (
+    *("true", "false", "nil", "in", "and", "or", "not", "let", "if", "else"),
+    *("matches", "contains", "startsWith", "endsWith"),
+)
+"""The words of KEDA's formulas (https://expr-lang.org/docs/language-definition)."""
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
 """The values of metricType. The triggers `cpu` and `memory` also have Utilization."""
@@ -101,6 +114,61 @@ def check_triggers(spec: Fields) -> None:
         if kind not in _NEED_NO_VERSION and not selects:
             place = "metadata.query" if isinstance(metadata.get("query"), str) else "metadata"
             spec.warning(f"{path}.{place}", SAME_FOR_ALL)
+
+
+def check_modifiers(spec: Fields) -> None:
+    """Note a formula or a fallback that KEDA's webhook refuses.
+
+    https://github.com/kedacore/keda/blob/main/apis/keda/v1alpha1/scaledobject_webhook.go
+    """
+    modifiers, path = value_at(spec.value, *_MODIFIERS), ".".join(_MODIFIERS)
+    triggers = [trigger for _, trigger, _ in _triggers(spec)]
+    measured = [trigger for trigger in triggers if trigger.get("type") not in _OF_RESOURCES]
+    if isinstance(modifiers, dict) and modifiers:
+        formula, target = modifiers.get("formula"), modifiers.get("target")
+        if not formula:
+            _refuse(spec, f"{path}.formula", "is required")
+        elif isinstance(formula, str):
+            if not target:
+                _refuse(spec, f"{path}.target", "is required with a formula")
+            if wrong := _why_no_formula(formula, triggers, measured):
+                _refuse(spec, f"{path}.formula", wrong)
+        if isinstance(target, str) and target and not _is_positive(target):
+            _refuse(spec, f"{path}.target", f"{quoted(target)} is not a number above 0")
+    fallback = spec.raw("fallback")
+    if not isinstance(fallback, dict) or not triggers:
+        return
+    if isinstance(modifiers, dict) and modifiers:
+        if modifiers.get("metricType") == "Value":
+            _refuse(spec, f"{path}.metricType", "must be AverageValue, because there is a fallback")
+    elif all((trigger.get("metricType") or "AverageValue") == "Value" for trigger in measured):
+        why = "needs a trigger with metricType AverageValue that is neither cpu nor memory"
+        _refuse(spec, "fallback", why)
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return may_have_placeholders(text) or float(text) > 0
+    except ValueError:
+        return False
+
+
+def _why_no_formula(
+    formula: str, triggers: Iterable[Mapping[str, Any]], measured: Iterable[Mapping[str, Any]]
+) -> str:
+    """Why KEDA compiles no formula of these triggers; only of the `measured` it knows the names."""
+    bare = _KEY.sub("", _TEXT.sub("0", formula))
+    for opening, closing in ("()", "[]", "{}"):
+        if bare.count(opening) != bare.count(closing):
+            return f"has {bare.count(opening)} {opening} but {bare.count(closing)} {closing}"
+    named = {str(trigger["name"]) for trigger in measured if trigger.get("name")}
+    known = {*named, *_WORDS, *_LET.findall(bare)}
+    for name in _NAME.findall(bare):
+        if name not in known:
+            if any(trigger.get("name") == name for trigger in triggers):
+                return f"names {name}, but KEDA leaves out triggers of the types cpu and memory"
+            return f"names {name}, which is no name of a trigger{did_you_mean(name, named)}"
+    return ""
 
 
 def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:

@@ -41,6 +41,11 @@ _OF_NO_SYNC = {
     HELM_HOOK: {*_TESTS, *("pre-delete", "post-delete", "pre-rollback", "post-rollback")},
 }
 """The hooks that are in no phase of a sync of Argo CD."""
+_OF_ARGOCD = {HOOK, SYNC_WAVE}
+_OF_RESTARTERS = {f"{kind}reloader.stakater.com" for kind in ("", "configmap.", "secret.")} | {
+    "wave.pusher.com"
+}
+"""What programs write before the names of annotations, by which they restart a Deployment."""
 _NO_HOOK = {"crd-install"}
 """Argo CD applies such an object as any other."""
 
@@ -133,6 +138,21 @@ def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
             # an annotation that only acts on Deployments does nothing in other kinds
             if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
                 yield Problem.at(document, join_path(path, name), why)
+
+
+def marks_without_effect(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each annotation of a worker's document that a program looks for on rendered objects."""
+    for worker in workers:
+        annotations = value_at(worker.document.value, "metadata", "annotations")
+        for name in annotations if isinstance(annotations, dict) else ():
+            remedy = ""
+            if name in _OF_ARGOCD:
+                remedy = "remove it, because a hook or a wave would hold up each sync until its rollout ends"
+            elif str(name).partition("/")[0] in _OF_RESTARTERS:
+                remedy = "write it into spec.deploymentAnnotations of a RolloutPolicy"
+            if remedy:
+                why = "reaches no object, because this document is not applied"
+                yield Problem.at(worker.document, join_path("metadata.annotations", name), f"{why}: {remedy}")
 
 
 def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from twgen.model.spec import AttachedResource, AttachedWhile, Connection, Worker
 from twgen.specs import kinds
 from twgen.specs.attached import ATTACHED, parse_attached
 from twgen.specs.connections import CONNECTION
-from twgen.specs.manifests import hooks_on_versions, marks_on_versions, requests_in
+from twgen.specs.manifests import hooks_on_versions, marks_on_versions, marks_without_effect, requests_in
 from twgen.specs.neighbours import collisions, target_objects, warnings_of_neighbours
 from twgen.specs.pod_warnings import warn_of_claims
 from twgen.specs.policies import POLICY, check_steps, default_policy, warn_of_idle_replicas
@@ -131,6 +131,7 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
                 if (why := kinds.why_nameless(document.value))
             ),
             *marks_on_versions(first_ones.values()),
+            *marks_without_effect(first_ones.values()),
             *warnings_of_neighbours(sorted_documents.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")

@@ -24,6 +24,8 @@ _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
 _LONG_GRACE = 30 * 86_400
 """Activities may take days; at this number somebody meant milliseconds."""
 _LONGEST_SHORT_TEXT = 253
+_MODES, _LIKE_OCTAL = ("defaultMode", "mode"), (400, 440, 444, 500)
+"""The modes of files in volumes, and numbers that are hardly meant as decimal ones."""
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
@@ -46,6 +48,10 @@ def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for index, container in enumerate(pod.get(field) or ()):
             for place, warning in warnings_of_container(container):
                 yield f"{field}[{index}].{place}", warning
+    for path, mode in entries(pod.get("volumes") or []):
+        if path[1] in _MODES and mode in _LIKE_OCTAL:
+            why = f"{mode} is decimal, so the files get 0{mode:o}"
+            yield f"volumes{written_path(path)}", f"{why}: write {int(str(mode), 8)}, which is 0{mode}"
 
 
 def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -119,6 +125,9 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
             why = f"keeps a new version's pods off each {term['topologyKey']} where an old version runs"
             remedy = f"{_UNTIL}: add matchLabelKeys: [{BUILD_ID_LABEL}]"
             yield f"affinity.podAntiAffinity.{_REQUIRED}[{index}]", f"{why}{remedy}"
+    for index, constraint in enumerate(pod.get("topologySpreadConstraints") or ()):
+        if warning := _warning_of_spread(constraint, worker):
+            yield f"topologySpreadConstraints[{index}]", warning
     on_host = pod.get("hostNetwork")
     for place, container in running_containers(pod):
         for index, port in enumerate(container.get("ports") or ()):
@@ -128,6 +137,29 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
                 field = "hostPort" if port.get("hostPort") else "containerPort"
                 remedy = f"{_UNTIL}: remove {'hostNetwork' if on_host else 'it'}"
                 yield f"{place}.ports[{index}].{field}", f"{why}{remedy}"
+
+
+def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> str:
+    """Why a constraint spreads no pods, or counts those of old versions.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
+    """
+    own = value_at(worker.template.content, "metadata", "labels") or {}
+    selector = constraint.get("labelSelector")
+    labels, other_labels = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
+    if not selector:
+        return ""
+    if not selects(selector, {**labels, BUILD_ID_LABEL: worker.build_id}):
+        [(name, value)] = list(selector_labels(worker.name, "").items())[:1]
+        return f"selects none of this worker's pods, so they are not spread: select {name}: {value}"
+    keys = constraint.get("matchLabelKeys") or ()
+    is_shared = selects(selector, other_labels) and all(
+        labels[key] == other_labels[key] for key in keys if key in labels
+    )
+    if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not is_shared:
+        return ""
+    why = "counts the pods of draining versions too, so that pods of a new version may stay Pending"
+    return f"{why}: add matchLabelKeys: [{BUILD_ID_LABEL}]"
 
 
 def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:

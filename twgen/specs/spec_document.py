@@ -45,13 +45,15 @@ _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in (
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """Defaults that the controller's CRD adds to each WorkerDeployment's `spec`, even with `deployment`."""
 _ONE_DEPLOYMENT = (
-    "write spec.deployment (a version has only one Deployment), and another WorkerDeployment for each further"
+    "several pod shapes of one version are not supported yet: write spec.deployment for one {0}; another"
+    " WorkerDeployment for each further {0} is right only if no workflow that is pinned to a version runs"
+    " activities or children there"
 )
 _OF_DEPLOYMENTS = "set deploymentLabels and deploymentAnnotations in a RolloutPolicy"
 _OTHERWISE = {
     kinds.WORKER: {
-        "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
-        "spec.pools": ("spec.template", f"{_ONE_DEPLOYMENT} pool"),
+        "spec.workerGroups": ("spec.template", _ONE_DEPLOYMENT.format("group")),
+        "spec.pools": ("spec.template", _ONE_DEPLOYMENT.format("pool")),
         "spec.taskQueue": ("spec.workerOptions.taskQueue", "write spec.workerOptions.taskQueue"),
         "spec.object": (
             "spec.template",

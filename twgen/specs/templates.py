@@ -33,6 +33,12 @@ from twgen.versioning.stored_form import POD_TEMPLATE
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that are moved to a new image from time to time."""
+_PLACEHOLDER = re.compile(
+    r"(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"
+    r"|(replace|change|fill|set)[-_]?(me|this|in|with[-_].*|by[-_].*)|todo|fixme|tbd|x{3,}",
+    re.IGNORECASE,
+)
+"""Tags that stand where a program was to write one."""
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
 _OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
 """The suffixes of the variables that a pod gets for each Service of its namespace."""
@@ -160,6 +166,12 @@ def check_image(fields: Fields, place: str, image: str) -> bool:
     if image and not is_image(image):
         such_as = "registry.example.com/payments:v1"
         fields.warning(place, f"{quoted(image)} is not an image that a node can pull, such as {such_as}")
+        return False
+    if (tag := image_tag(image)) and _PLACEHOLDER.fullmatch(tag):
+        fields.warning(place, f"the tag {quoted(tag)} is a placeholder: the file was not rendered")
+        return False
+    if image.endswith(f"@sha256:{'0' * 64}"):
+        fields.warning(place, "the digest is a placeholder: the file was not rendered")
         return False
     return True
 

@@ -17,9 +17,10 @@ from twgen.specs.attached import (
     warning_of_limit,
 )
 from twgen.specs.keda import warn_of_servers
-from twgen.specs.pod_warnings import running_containers
+from twgen.specs.pod_warnings import running_containers, selects
 from twgen.specs.spec_document import SpecDocument
-from twgen.versioning.names import WHEN
+from twgen.versioning.names import WHEN, may_have_placeholders, selector_labels
+from twgen.versioning.quantities import quantity_nanos
 
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
@@ -48,14 +49,28 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
             warn_of_servers(template.mapping("spec"), worker)
         elif kind == BUDGET and (warning := next(_warnings_of_budget(resource, worker), None)):
             template.warning(f"spec.{warning[0]}", warning[1])
-        elif kind == VPA and resource.template and (why := _warning_of_vpa(resource, worker)):
-            template.warning("spec", why)
+        elif kind == VPA and resource.template:
+            if why := _warning_of_vpa(resource, worker):
+                template.warning("spec", why)
+            for place, fault in _warnings_of_policies(resource, worker):
+                template.warning(f"spec.resourcePolicy.{place}", fault)
 
 
 def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
     """Why a budget fits no number of pods that its versions can have, and the field that is wrong."""
     spec = value_at(budget.template, "spec")
-    if not isinstance(spec, dict) or warning_of_limit(spec):
+    if not isinstance(spec, dict):
+        return
+    expressions = value_at(spec, "selector", "matchExpressions")
+    labels = value_at(worker.template.content, "metadata", "labels") or {}
+    own = {**labels, **selector_labels(worker.name, worker.build_id)}
+    is_same_for_all = expressions and not may_have_placeholders(str(expressions))
+    if worker.build_id and is_same_for_all and not selects({"matchExpressions": expressions}, own):
+        yield (
+            "selector.matchExpressions",
+            "match no pod of the worker, so the budget protects none: remove them",
+        )
+    if warning_of_limit(spec):
         return
     for words in (_WITH_TRAFFIC, _DRAINING):
         pods = _pods(worker, words) if may_meet(budget.when, words) else None
@@ -86,6 +101,9 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
         return (low or fewest, f"{least} {of}"), (high or at_most, f"{most} {of}")
     draining = worker.policy.draining_replicas if words == _DRAINING else None
     pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
+    if pods is None:
+        # drainingReplicas is for versions that drain: what they had stays without it
+        pods, field = (1, "replicas by default") if words == _WITH_TRAFFIC else (None, "")
     return ((pods, field), (pods, field)) if pods else None
 
 
@@ -116,6 +134,32 @@ def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
                     apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
                     return f'{why}: write updateMode: "Off"{apart}'
     return ""
+
+
+def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
+    """The policies of a VPA for containers that the pods do not have, and bounds that no request can meet."""
+    pod = value_at(worker.template.content, "spec") or {}
+    names = [str(container.get("name")) for _, container in running_containers(pod)]
+    for index, policy in enumerate(
+        _items(value_at(vpa.template, "spec", "resourcePolicy"), "containerPolicies")
+    ):
+        place, name = f"containerPolicies[{index}]", value_at(policy, "containerName")
+        if names and isinstance(name, str) and name not in {"", "*", *names}:
+            why = f"the pods have no container {quoted(name)}, so this policy has no effect"
+            yield f"{place}.containerName", f"{why}{did_you_mean(name, names)}"
+        least, most = (value_at(policy, field) for field in ("minAllowed", "maxAllowed"))
+        for resource in least if isinstance(least, dict) and isinstance(most, dict) else ():
+            bounds = [_amount(bound.get(resource)) for bound in (least, most)]
+            if None not in bounds and bounds[0] > bounds[1]:
+                why = f"is above maxAllowed.{resource} ({most[resource]})"
+                yield f"{place}.minAllowed.{resource}", f"{least[resource]} {why}: lower it"
+
+
+def _amount(quantity: Any) -> Any:
+    try:
+        return quantity_nanos(str(quantity)) if quantity is not None else None
+    except ValueError:
+        return None
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ from twgen.specs.connections import FILL_IN, SECRET_KEY, why_not_of_cloud
 from twgen.specs.deployments import DEPLOYMENT_FIELDS, DeploymentFields, pace
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
+from twgen.specs.placement import in_its_place
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import build_id, cleaned_build_id, pod_template_hash
@@ -252,7 +253,7 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
         return PodTemplate({}, ""), "", ()
     stored = stored_template(value, spec.at("template"), spec.findings.most)
     spec.findings.add_problems(stored.problems)
-    spec.findings.add_unknown(stored.unknown)
+    spec.findings.add_unknown(map(in_its_place, stored.unknown))
     if stored.problems:
         return PodTemplate(stored.value, ""), "", stored.problems
     pod = spec.mapping("template").mapping("spec")
