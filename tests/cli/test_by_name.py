@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
-from tests.cli.conftest import write_kubeconfig
+from tests.cli.conftest import Run, write_kubeconfig
 from tests.planning.test_requests import MOVING
 from tests.strategies import NOW
 from twgen.cli import by_name, live
@@ -94,3 +94,13 @@ def test_login_program_does_not_ask_the_person_who_completes_a_name(
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
     assert [item.value for item in items] == ["worker/"]
     assert json.loads((tmp_path / "told").read_text())["spec"]["interactive"] is False
+
+
+@pytest.mark.parametrize("command", [("status",), ("pause",), ("abort",), ("drain",)])
+def test_name_that_is_no_file_is_told_how_to_name_a_worker(run: Run, command: tuple[str, ...]) -> None:
+    ended = run(*command, "payments")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "twgen: payments: no such file or folder; for a worker of the cluster write worker/payments"
+        " -n NAMESPACE\n"
+    )

@@ -37,7 +37,10 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
         (("specs", "--input", "Helm", "--release", "--a"), "is not a valid release name"),
         (("specs", "--input", "Helm", "--value-files", "a,,b"), "one name is empty"),
         (("specs", "--input", "Helm", "--values", "prod.yaml"), "must be a YAML mapping such as"),
-        (("specs", "--input", "Helm", "-f", "a"), "'-f'; with --input Helm, did you mean --value-files?"),
+        (
+            ("specs", "--input", "Helm", "-f", "a"),
+            "no option; with --input Helm, did you mean --value-files?",
+        ),
         (("specs", "--input", "Helm", "--set", "a=b"), "'--set'; with --input Helm, did you mean --values?"),
     ],
 )

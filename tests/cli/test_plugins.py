@@ -44,8 +44,8 @@ def test_usage_and_advice_show_the_name_of_the_plugin(program: str) -> None:
 
 
 def test_plugin_ends_with_the_exit_code_of_twgen() -> None:
-    ended = run("kubectl-twgen", "plan", "no-such-folder", "--snapshot", "snapshot.yaml")
-    assert (ended.returncode, ended.stderr) == (2, "twgen: no-such-folder: no such file or folder\n")
+    ended = run("kubectl-twgen", "plan", "no/folder", "--snapshot", "snapshot.yaml")
+    assert (ended.returncode, ended.stderr) == (2, "twgen: no/folder: no such file or folder\n")
 
 
 def test_options_that_the_temporal_cli_puts_in_front_of_the_command_are_those_of_the_command() -> None:

@@ -98,6 +98,18 @@ def test_version_is_an_option_and_a_command(run: Run, option: str) -> None:
         (("rendr",), "no such command 'rendr'; did you mean render?"),
         (("xyz",), "no such command 'xyz'; see twgen --help"),
         (("-x",), "no such option '-x'; see twgen --help"),
+        (("lint", "."), "no such command 'lint'; `twgen validate .` checks specs"),
+        (
+            ("plan", "--file", "a"),
+            "no such option '--file'; files and folders need no option; see twgen plan --help",
+        ),
+        (
+            ("plan", "-f", "a"),
+            (
+                "no such option '-f'; files and folders need no option; with --input Helm, did you mean"
+                " --value-files?"
+            ),
+        ),
         (("plan", "--snapshto", "x"), "no such option '--snapshto'; did you mean --snapshot?"),
         (("plan", "--foo"), "no such option '--foo'; see twgen plan --help"),
         (("plan", "-o", "jsn"), "--output 'jsn' is not one of text, json, markdown; did you mean json?"),
@@ -203,8 +215,9 @@ def test_command_that_needs_a_cluster_says_how_to_give_one(
     assert ended.stderr == f"twgen: {wanted}\n"
 
 
-def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
-    ended = run("status", "--from-cluster", "-A", "--no-cluster")
+@pytest.mark.parametrize("options", [("--from-cluster", "-A"), ("-A",)])
+def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run, options: tuple[str, ...]) -> None:
+    ended = run("status", *options, "--no-cluster")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "twgen: --from-cluster reads only the cluster: leave out --no-cluster\n"
 
@@ -212,7 +225,7 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("-A",), "-A needs --from-cluster: specs name their own namespaces"),
+        (("-A", "."), "--from-cluster reads the workers from the cluster: leave out PATH"),
         (("--from-cluster", "."), "--from-cluster reads the workers from the cluster: leave out PATH"),
         (("--from-cluster",), "choose the namespace of the rollouts: give -n NAMESPACE, or -A for all"),
         (("--cancel", "."), "--version needs exactly one of --move, --signal, --cancel and --terminate"),

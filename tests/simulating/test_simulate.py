@@ -24,7 +24,7 @@ from twgen.model.draining import BatchAction, DrainingAction, DrainingEntry
 from twgen.model.operator import Caller
 from twgen.model.policy import ConnectionChanges, HistorySource
 from twgen.model.rollout import Driver
-from twgen.model.spec import Rollout, Strategy, Sunset
+from twgen.model.spec import Rollout, RolloutStep, Strategy, Sunset
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.timeline import Happening, Outcome, Stage, Traffic, WorkerTimeline
 from twgen.model.world import World
@@ -54,6 +54,17 @@ def test_progressive_rollout_takes_exactly_the_sum_of_its_pauses() -> None:
     assert ends - begins == sum((step.pause for step in PROGRESSIVE.steps), timedelta())
     shares = [(event.at, event.percentage) for event in worker.events if event.happening is H.RAMPED]
     assert shares == [(STARTUP, 5), (STARTUP + 10 * MINUTE, 25), (STARTUP + 40 * MINUTE, 75)]
+
+
+@pytest.mark.parametrize("duration", [10 * MINUTE, 2 * HOUR])
+def test_analysis_that_holds_a_short_step_is_judged_when_it_first_can_be(duration: timedelta) -> None:
+    short = Rollout(Strategy.PROGRESSIVE, (RolloutStep(5, timedelta(seconds=40)),))
+    analysis = analysis_of(OnFailure.ABORT)
+    spec = with_policy(replace(a_worker_spec(), rollout=short), analysis=analysis)
+    (worker,) = simulate([spec], None, None, ME, replace(ASSUMED, workflow_duration=duration)).workers
+    ramped, current = when(worker, H.RAMPED, "v3"), when(worker, H.BECAME_CURRENT, "v3")
+    assert analysis.initial_delay > short.steps[0].pause
+    assert current - ramped == analysis.initial_delay
 
 
 def test_old_version_goes_through_its_whole_life() -> None:

@@ -47,11 +47,8 @@ _RIGHTS_LAST = 300.0
 
 @click.command(cls=Grouped)
 @options(
-    "all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"
-)
-@options(
-    "operator_config",
-    "quiet",
+    *("all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"),
+    *("operator_config", "quiet"),
     all_namespaces="Show the rollouts of every namespace.",
     namespace="Show the rollouts of this namespace.",
     interval="Time between two reads of the cluster.",

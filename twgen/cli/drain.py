@@ -102,9 +102,8 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
 
 def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     """The report on the workers that the options choose, and why some are left out."""
-    settings, in_cluster, everywhere = settings_of(params), params["from_cluster"], params["all_namespaces"]
-    if everywhere and not in_cluster:
-        raise InvalidInput("-A needs --from-cluster: specs name their own namespaces")
+    settings, everywhere = settings_of(params), params["all_namespaces"]
+    in_cluster = params["from_cluster"] or everywhere
     if in_cluster and params["paths"]:
         raise InvalidInput("--from-cluster reads the workers from the cluster: leave out PATH")
     namespace = namespace_of(settings, everywhere=everywhere) if in_cluster else ""

@@ -31,6 +31,8 @@ _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
 """Options of helm that have another name here."""
+_OF_KUBECTL = ("-f", "--file", "--filename", "-k", "--kustomize")
+"""Options of kubectl for what are arguments here."""
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
@@ -125,10 +127,13 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
                 # without the dashes, which all of them have
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
-                options_of_command = error.ctx.command.params if error.ctx else ()
+                here = error.ctx.command.params if error.ctx else ()
                 instead = _OF_HELM.get(error.option_name)
-                if instead and any(instead in option.opts for option in options_of_command):
-                    similar = f"; with --input Helm, did you mean {instead}?"
+                if error.option_name in _OF_KUBECTL and any(param.name == "paths" for param in here):
+                    similar = "; files and folders need no option"
+                if instead and any(instead in param.opts for param in here):
+                    before = similar if similar.startswith("; files") else ""
+                    similar = f"{before}; with --input Helm, did you mean {instead}?"
                 message = f"no such option {error.option_name!r}{similar}"
             context = getattr(error, "ctx", None)
             hint = f"; see {context.command_path} --help" if context and not message.endswith("?") else ""
@@ -215,6 +220,11 @@ _SAY_INSTEAD = {
     "set": "change the image in the spec, and commit it: a rollout of the new version follows",
     "restart": "change the pod template in the spec, and commit it; `twgen retry` continues a failed rollout",
     "wait": "`twgen status . -w --within 30m` waits until the rollouts have ended",
+    "lint": "`twgen validate .` checks specs",
+    "check": "`twgen validate .` checks specs; `twgen doctor` checks the installation",
+    "template": "`twgen render .` prints the manifests",
+    "build": "`twgen render .` prints the manifests",
+    "init": "`twgen import` writes specs of workers that run; docs/specs.md has an example of each kind",
     "get": "`twgen status --from-cluster -A` lists all rollouts",
     "list": "`twgen status --from-cluster -A` lists all rollouts",
     "apply": "`twgen render . | kubectl apply --server-side -f -` applies",

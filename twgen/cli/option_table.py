@@ -178,6 +178,7 @@ def _values(text: str) -> str:
 
 
 FILE = Form("FILE")
+ADDRESS = Form("HOST:PORT", _printable)
 COUNT = Form("NUMBER", _count)
 FILES = Form("FILE,FILE", _names)
 NAMES = Form("NAME,NAME", _names)
@@ -347,10 +348,10 @@ _ROWS = (
     Option(
         "--from-cluster", "Show the statuses that rollouts wrote in the cluster, without Git and Temporal."
     ),
-    Option("-A --all-namespaces", "With --from-cluster: the rollouts of every namespace."),
+    Option("-A --all-namespaces", "The rollouts of every namespace, as --from-cluster shows them."),
     Option("--worker", "The worker, if there are several.", NAME),
     Option("--argocd-namespace", "Namespace of Argo CD.", NAME, default="argocd"),
-    Option("--listen", "Listen at HOST:PORT, instead of a free port of 127.0.0.1.", NAME),
+    Option("--listen", "Listen at this address, instead of a free port of 127.0.0.1.", ADDRESS),
     Option("--no-browser", "Do not open a browser."),
     Option("--from", "The current manager, to take the worker over from.", NAME, renamed="owner"),
     Option("-y --yes", "Do not ask for confirmation."),
@@ -365,11 +366,11 @@ _ROWS = (
     Option("--intent", "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT),
     Option("--intent-hash", "Exit when the intent no longer has this hash.", NAME),
     Option("--every", "Keep running, and check this often.", READING_TIME),
-    Option("--metrics", "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME),
+    Option("--metrics", "With --every: serve /metrics and /healthz at this address, or at :PORT.", ADDRESS),
     Option("--shards", "How many ticks share the workers, by Temporal namespace.", COUNT, default="1"),
     Option("--shard", "With --shards: the number of this tick, from 0.", ORDINAL),
     Option(
-        "--argocd-server", "Refresh the applications of Argo CD, whose API server has this address.", NAME
+        "--argocd-server", "Refresh the applications of Argo CD, whose API server has this address.", ADDRESS
     ),
     Option("--argocd-token-file", "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE),
     Option("--argocd-ca-file", "Trust the certificates in FILE for Argo CD.", FILE),

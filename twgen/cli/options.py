@@ -52,6 +52,8 @@ class Grouped(click.Command):
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
     """Give a command these options, in this order; `texts` replace the help of some of them."""
+    if of_none := texts.keys() - set(names):
+        raise ValueError(f"no such option here: {', '.join(of_none)}")
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):

@@ -215,6 +215,11 @@ def named_worker(settings: Settings) -> Named | None:
     """The worker that `worker/NAME` means; None: PATHs are given. Raises InvalidInput for a mixture."""
     paths = settings.paths
     names = [path for path in paths if path.startswith(KIND) and not Path(path).exists()]
+    for path in paths if not names else ():
+        if is_worker_name(path) and not Path(path).exists():
+            raise InvalidInput(
+                f"{path}: no such file or folder; for a worker of the cluster write {KIND}{path} -n NAMESPACE"
+            )
     if not names:
         return None
     if len(paths) > 1:

@@ -129,8 +129,6 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     read fails.
     """
     settings = settings_of(params)
-    if params["all_namespaces"] and not params["from_cluster"]:
-        raise InvalidInput("-A needs --from-cluster: specs name their own namespaces")
     if watch and output in _SERVED_BY:
         raise InvalidInput(
             f"-o {output} cannot be used with -w: use `{_SERVED_BY[output]}`, which keeps serving it"
@@ -143,7 +141,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     elif params["within"]:
         raise InvalidInput("--within needs -w: without it, nothing waits")
     named = named_worker(settings)
-    if params["from_cluster"] or named:
+    if params["from_cluster"] or params["all_namespaces"] or named:
         from twgen.cli.fleet import show_fleet
 
         if settings.snapshot or settings.now:

@@ -21,6 +21,7 @@ from twgen.model.analysis import (
 from twgen.model.draining import BatchAction
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.timeline import Assumptions
@@ -227,10 +228,17 @@ class SimulatedWorker:
             self.cluster.next_event(),
             # a limit has passed just after its time, not at it
             later(due, datetime.resolution) if due else None,
+            self._first_verdict() if plan.routing.reason is RoutingReason.ANALYSIS_UNDECIDED else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
             *(scheduled.at for scheduled in plan.scheduled_actions if scheduled.is_next),
         ]
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
+
+    def _first_verdict(self) -> datetime | None:
+        """When the analysis that holds the ramp is judged at all; a rollout looks every few seconds."""
+        target = Target(self.spec, self.planned_on or self.world(), self.now, identity="")
+        since, analysis = target.measured_since, target.analysis
+        return later(since, analysis.initial_delay) if since and analysis else None
 
     def is_render_due(self) -> bool:
         """A render and sync happen at this moment."""
