@@ -269,7 +269,7 @@ def test_program_ends_with_the_run_that_waits_for_it(tmp_path: Path) -> None:
         process = run(path, 300, start_new_session=True, stderr=subprocess.DEVNULL)
         eventually((tmp_path / "started").exists, 60)
         process.send_signal(2)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not psutil.pid_exists(pid), 10)
 
@@ -318,7 +318,7 @@ def test_person_at_the_terminal_may_take_longer_than_the_deadline(tmp_path: Path
             time.sleep(4.5)  # longer than the deadline
             os.write(controller, b"t\n")
             (tmp_path / "answer").touch()
-            stdout, _ = process.communicate(timeout=20)
+            stdout, _ = process.communicate(timeout=60)
             assert specs.tell() == 0
     os.close(controller)
     os.close(terminal)
