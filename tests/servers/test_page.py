@@ -142,7 +142,8 @@ def test_command_is_selected_if_there_is_no_clipboard_and_its_row_stays_closed(
 ) -> None:
     failed = {"phase": Phase.BLOCKED, "reason": "GateFailed", "permits": (Verb.RETRY,)}
     look(driver, Look(1600, "light"))
-    opened(driver, fleet_page([replace(SETTLED, resource_version="7", **failed)], NOW), tmp_path)  # type: ignore[arg-type]
+    status = replace(SETTLED, resource_version="7", **failed)  # type: ignore[arg-type]
+    opened(driver, fleet_page([status, replace(SETTLED, worker="shop/b")], NOW), tmp_path)
     driver.execute_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     driver.find_element(By.CSS_SELECTOR, "button.copy").click()
     selected = "return getSelection().toString()"
@@ -194,7 +195,7 @@ def record(cluster: Cluster, namespace: str, status: RolloutStatus) -> None:
 
 def open_worker(driver: Chrome) -> None:
     """Open the first worker; in one piece, as a refresh may replace the element in between."""
-    driver.execute_script("document.querySelector('.worker > summary').click()")
+    driver.execute_script("document.querySelector('.worker').open = true")
 
 
 def says(driver: Chrome) -> str:

@@ -263,3 +263,20 @@ def test_status_that_somebody_wrote_otherwise_hides_no_other_worker() -> None:
 
 def test_cluster_without_rollouts_says_so() -> None:
     assert "No rollout has written a status here" in fleet_page([], NOW)
+
+
+def test_row_of_the_only_worker_is_open() -> None:
+    assert " open>" in fleet_part([SETTLED], NOW)
+    assert " open>" not in fleet_part([SETTLED, BLOCKED], NOW)
+
+
+def test_objects_that_were_not_read_are_counted_and_not_repeated() -> None:
+    def attached(*states: str) -> str:
+        objects = [
+            {"kind": "Budget", "name": f"b{n}", "state": s, "message": ""} for n, s in enumerate(states)
+        ]
+        return fleet_part([with_version(attached=objects)], NOW)
+
+    assert "<td>2 objects: not read</td>" in attached("NotRead", "NotRead")
+    assert "<td>2 objects: not read, Budget b1: Ready</td>" in attached("NotRead", "Ready", "NotRead")
+    assert "<td>Budget b0: NotRead</td>" in attached("NotRead")
