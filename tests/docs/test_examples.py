@@ -14,7 +14,7 @@ import pytest
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.docs.pages import EXAMPLE as RECORDED
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.docs.pages import documents as documents_of
 from twgen import __version__
 from twgen.yaml.reader import read_documents
@@ -211,6 +211,29 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
         check=False,
     )
     assert ended.returncode == 1, "a version that the ledger does not have"
+
+
+def test_bot_that_changes_an_image_records_the_version(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text()
+    [commands] = [text for text in blocks(page, "") if "sed -i" in text]
+    repository = tmp_path / "repository"
+    shutil.copytree(ROOT / "examples" / "three-versions", repository)
+    variables = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"}
+    for command in ("git init --quiet", commands):
+        ended = subprocess.run(
+            ["bash", "-e", "-c", command],
+            cwd=repository,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+    assert "payments v3.1.0-" in ended.stderr
+    staged = subprocess.run(
+        ["git", "diff", "--cached", "--name-only"], cwd=repository, capture_output=True, text=True, check=True
+    )
+    assert "twgen.lock/shop.payments.yaml" in staged.stdout.split()
 
 
 def test_snippets_of_the_page_on_ci_say_what_the_examples_say() -> None:
