@@ -428,7 +428,7 @@ def test_report_names_the_template_of_what_is_wrong(checkout: Path) -> None:
 
 def test_report_names_the_kustomization_of_what_is_wrong(checkout: Path) -> None:
     asked = ("overlay", "--input", "Kustomize")
-    write(checkout, {"base/worker.yaml": WORKER.replace("replicas: 2", "replicas: two")})
+    write(checkout, {"base/worker.yaml": WORKER.replace("replicas: 2", "replicas: two").replace("TAG", "v1")})
     many = checkout / "many" / "kustomization.yaml"
     many.write_text(COMPONENT.replace("value: 7", "value: seven"))
     why = "spec.replicas: must be a whole number, not a string"
