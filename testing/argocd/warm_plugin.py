@@ -5,7 +5,6 @@ the sidecar's mount namespace, ends with the plugin's server, and forks one for 
 environment, folder, streams and process group which the server gives it.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -16,8 +15,8 @@ from struct import Struct
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from testing.forking import Forker, answer, import_all
+from testing.local_node.enter import end_with_parent
 
-_PARENT_DEATH_SIGNAL = 1  # sys/prctl.h of Linux
 _CREDENTIALS = Struct("3i")
 """Process, user and group (unix(7))."""
 
@@ -30,7 +29,7 @@ def serve(name: str, server: list[str]) -> None:
         listening.listen(64)
         if os.fork():
             os.execvp(server[0], server)  # noqa: S606 - a command is no shell's text
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        end_with_parent()
         while True:
             with listening.accept()[0] as asked:
                 pid, *_ = _CREDENTIALS.unpack(asked.getsockopt(SOL_SOCKET, SO_PEERCRED, _CREDENTIALS.size))

@@ -45,6 +45,11 @@ def become() -> None:
     getattr(import_module(module), function)()
 
 
+def end_with_parent() -> None:
+    """Nothing outlives its parent, even if that is killed; a process that becomes another user forgets it."""
+    _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 @contextmanager
 def _entered() -> Iterator[list[str]]:
     """The command of the container, inside it; exits with 128 and one line if that cannot be started."""
@@ -56,8 +61,7 @@ def _entered() -> Iterator[list[str]]:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-        # nothing outlives the node, even if that is killed; another user would forget it
-        _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        end_with_parent()
         os.chdir(wanted["workingDir"])
         yield wanted["command"]
     except OSError as error:

@@ -12,7 +12,7 @@ from testing.install import installed
 from testing.recipes import KUSTOMIZE
 from tests.docs.pages import ROOT
 from tests.servers.live import Document
-from tests.servers.test_templated import CHART, CONNECTION, SNAPSHOT, WORKER, twgen, write
+from tests.servers.test_templated import BUDGET_OF_CHART, CHART, CONNECTION, SNAPSHOT, WORKER, twgen, write
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -266,21 +266,11 @@ def test_commands_of_the_page_lock_and_validate_a_chart(checkout: Path) -> None:
 def test_placeholder_of_twgen_reaches_it_through_a_chart_as_the_page_writes_it(checkout: Path) -> None:
     escaped = "{{ `{{ .BuildID }}` }}"
     assert f"``{escaped}``" in PAGE
-    budget = """\
-apiVersion: temporal.io/v1alpha1
-kind: WorkerResourceTemplate
-metadata: {name: budget}
-spec:
-  workerDeploymentRef: {name: payments}
-  template:
-    apiVersion: policy/v1
-    kind: PodDisruptionBudget
-    metadata: {annotations: {version: 'of WRITTEN'}}
-    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
-"""
     asked = ("render", "chart", "--input", "Helm", "-n", "shop", "--release", "payments")
     for written, version in ((escaped, "of v1-"), ("{{ .BuildID }}", '"of "')):
-        write(checkout, {"chart/templates/budget.yaml": budget.replace("WRITTEN", written)})
+        write(
+            checkout, {"chart/templates/budget.yaml": BUDGET_OF_CHART.replace("WRITTEN", f"'of {written}'")}
+        )
         ended = twgen(checkout, *asked, "--snapshot", "../snapshot.json")
         assert ended.returncode == 0, ended.stderr
         assert f"version: {version}" in ended.stdout

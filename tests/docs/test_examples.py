@@ -31,6 +31,12 @@ def run(
     return forker().run(command, folder, environment or ENVIRONMENT)
 
 
+def in_bash(commands: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run commands as a CI runner does, up to the first that fails."""
+    script = ["bash", "-e", "-c", commands]
+    return subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 def documents(path: str) -> list[dict[str, Any]]:
     return read_documents((EXAMPLES / path).read_text())
 
@@ -186,14 +192,7 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
         "PULL_REQUEST": "7",
     }
     for step in steps():
-        ended = subprocess.run(
-            ["bash", "-e", "-c", step],
-            cwd=repository,
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ended = in_bash(step, repository, variables)
         assert ended.returncode == 0, (step, ended.stderr)
     plans = tmp_path / "summary.md.comment", repository / "plan.md"
     [plan] = [file for file in plans if file.exists()]
@@ -202,14 +201,7 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
         assert "is current and gets all new workflows" in (tmp_path / "summary.md").read_text()
     spec = repository / "worker.yaml"
     spec.write_text(spec.read_text().replace("payments:v3.0.0", "payments:v3.0.1"))
-    ended = subprocess.run(
-        ["bash", "-e", "-c", next(step for step in steps() if "lock" in step)],
-        cwd=repository,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = in_bash(next(step for step in steps() if "lock" in step), repository, variables)
     assert ended.returncode == 1, "a version that the ledger does not have"
 
 
@@ -220,14 +212,7 @@ def test_bot_that_changes_an_image_records_the_version(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "three-versions", repository)
     variables = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"}
     for command in ("git init --quiet", commands):
-        ended = subprocess.run(
-            ["bash", "-e", "-c", command],
-            cwd=repository,
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ended = in_bash(command, repository, variables)
         assert ended.returncode == 0, ended.stderr
     assert "payments v3.1.0-" in ended.stderr
     staged = subprocess.run(

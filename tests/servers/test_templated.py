@@ -38,6 +38,18 @@ spec:
     spec:
       containers: [{name: worker, image: "registry.example.com/payments:TAG"}]
 """
+BUDGET_OF_CHART = """\
+apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: budget}
+spec:
+  workerDeploymentRef: {name: payments}
+  template:
+    apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata: {annotations: {version: WRITTEN}}
+    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
+"""
 COMPONENT = """\
 apiVersion: kustomize.config.k8s.io/v1alpha1
 kind: Component
@@ -323,21 +335,9 @@ def test_release_of_an_application_outside_argocds_namespace_is_its_own_name(che
 
 def test_placeholder_that_helm_replaces_with_nothing_is_warned_of(checkout: Path) -> None:
     escaped = '{{ `{{ .BuildID }}` }} {{/* {{ .BuildID }} */}} {{ "{{ .BuildID }}" }}'
-    budget = """\
-apiVersion: temporal.io/v1alpha1
-kind: WorkerResourceTemplate
-metadata: {name: budget}
-spec:
-  workerDeploymentRef: {name: payments}
-  template:
-    apiVersion: policy/v1
-    kind: PodDisruptionBudget
-    metadata: {annotations: {version: WRITTEN}}
-    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
-"""
     asked = ("validate", ".", *OFFLINE[:-1], "--strict")
     for written, code in ((f"'{escaped}'", 0), ("{{ .BuildID }}", 1), ('"{{- .BuildID }}"', 1)):
-        write(checkout, {"chart/templates/budget.yaml": budget.replace("WRITTEN", written)})
+        write(checkout, {"chart/templates/budget.yaml": BUDGET_OF_CHART.replace("WRITTEN", written)})
         ended = twgen(checkout / "chart", *asked)
         assert ended.returncode == code, ended.stdout
         told = "helm replaces {{ .BuildID }} in templates/budget.yaml with nothing"

@@ -129,11 +129,12 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
                 here = error.ctx.command.params if error.ctx else ()
                 instead = _OF_HELM.get(error.option_name)
+                hints = []
                 if error.option_name in _OF_KUBECTL and any(param.name == "paths" for param in here):
-                    similar = "; files and folders need no option"
+                    hints.append("; files and folders need no option")
                 if instead and any(instead in param.opts for param in here):
-                    before = similar if similar.startswith("; files") else ""
-                    similar = f"{before}; with --input Helm, did you mean {instead}?"
+                    hints.append(f"; with --input Helm, did you mean {instead}?")
+                similar = "".join(hints) or similar
                 message = f"no such option {error.option_name!r}{similar}"
             context = getattr(error, "ctx", None)
             hint = f"; see {context.command_path} --help" if context and not message.endswith("?") else ""

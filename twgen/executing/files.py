@@ -89,7 +89,8 @@ def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
         except UnicodeDecodeError:
             continue
         if LEDGER_FOLDER not in {line.strip().strip("/") for line in text.splitlines()}:
-            found[file] = f"{text}{chr(10) if text and not text.endswith(chr(10)) else ''}{LEDGER_FOLDER}/\n"
+            end = "\n" if text and not text.endswith("\n") else ""
+            found[file] = f"{text}{end}{LEDGER_FOLDER}/\n"
     return found
 
 

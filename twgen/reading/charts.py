@@ -5,18 +5,18 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.paths import differing_paths
+from twgen.model.paths import differing_paths, value_at
 from twgen.model.problem import Document, Problem
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.templated import HELM, OPTIONAL, Input, read_input
 from twgen.specs.kinds import CHART_FILE, WORKER, kind_of
+from twgen.versioning.names import FIELD_PLACEHOLDERS
 
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
-_OURS = r"\{\{-?\s*\.(DeploymentName|BuildID|TemporalNamespace)\b"
+_OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
 _MOST_BYTES = 2**20
 """Of each file of a chart: what is longer is data."""
 
@@ -35,9 +35,10 @@ def warnings_of_chart(settings: Input, paths: Sequence[str], rendered: Documents
             escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
             why = f"helm replaces {{{{ .{name} }}}} in {file} with nothing, before twgen sees it"
             yield Problem(of_chart, "", f"{why}: write {escaped}")
-    if any(re.search(_RANDOM, text) or re.search(_TIME, text) for text in texts.values()):
-        if any(re.search(_TIME, text) for text in texts.values()):
-            time.sleep(1.0)  # they tell whole seconds
+    tells_time = any(re.search(_TIME, text) for text in texts.values())
+    if tells_time or any(re.search(_RANDOM, text) for text in texts.values()):
+        if tells_time:
+            time.sleep(1.0)  # the functions tell whole seconds
         again = read_input(settings, paths, Sources(), ledgers=False)
         yield from _changing_pods(rendered, again)
 
@@ -54,7 +55,8 @@ def _changing_pods(first: Documents, second: Documents) -> Iterator[Problem]:
         other = again.get(_name(document))
         if not other or not (kind := kind_of(document.value)) or kind.name != WORKER:
             continue
-        for path in differing_paths(_pods(document), _pods(other), "spec.template"):
+        pods, other_pods = (value_at(item.value, "spec", "template") for item in (document, other))
+        for path in differing_paths(pods, other_pods, "spec.template"):
             why = "is another text at each render of the chart, so that each makes another version"
             yield Problem.at(document, path, f"{why}: leave out random texts, and the time")
 
@@ -78,12 +80,6 @@ def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
                 raise InvalidInput(f"cannot read {file}: {error.strerror}") from error
 
 
-def _name(document: Document) -> tuple[Any, ...]:
-    metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
-    named = metadata if isinstance(metadata, dict) else {}
-    return document.source, str(named.get("namespace")), str(named.get("name"))
-
-
-def _pods(document: Document) -> Any:
-    spec = document.value.get("spec")
-    return spec.get("template") if isinstance(spec, dict) else None
+def _name(document: Document) -> tuple[str, ...]:
+    names = (value_at(document.value, "metadata", field) for field in ("namespace", "name"))
+    return document.source, *map(str, names)

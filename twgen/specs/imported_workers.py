@@ -1,6 +1,8 @@
 """Import the Deployment of a worker without versions, or an Argo Rollout, and what scales its pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from twgen.cluster.server_defaults import without_server_fields
@@ -11,7 +13,7 @@ from twgen.model.times import go_duration
 from twgen.specs.attached import BUDGET, KINDS, SCALED_OBJECT
 from twgen.specs.connections import FILL_IN, NO_ADDRESS
 from twgen.specs.imported_pods import Configurations, ImportedPods, Origin, imported_pods
-from twgen.specs.keda import VERSION_FIELDS
+from twgen.specs.keda import REMOVED, VERSION_FIELDS
 from twgen.specs.kinds import ATTACHED, CONNECTION, POLICY, WORKER
 from twgen.specs.pod_warnings import selects
 from twgen.specs.templates import CHART
@@ -34,15 +36,13 @@ _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHAR
 _POD_HASHES = {"pod-template-hash", "rollouts-pod-template-hash"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
 _SCHEDULING = ("affinity", "topologySpreadConstraints")
-_SELECTORS: Mapping[GroupKind, tuple[str, ...]] = {
-    GroupKind("", "Service"): ("selector",),
-    GroupKind("networking.k8s.io", "NetworkPolicy"): ("podSelector",),
-    GroupKind("cilium.io", "CiliumNetworkPolicy"): ("endpointSelector",),
-    GroupKind("monitoring.coreos.com", "PodMonitor"): ("selector",),
+_SELECTORS: Mapping[GroupKind, str] = {
+    GroupKind("", "Service"): "selector",
+    GroupKind("networking.k8s.io", "NetworkPolicy"): "podSelector",
+    GroupKind("cilium.io", "CiliumNetworkPolicy"): "endpointSelector",
+    GroupKind("monitoring.coreos.com", "PodMonitor"): "selector",
 }
 """The field of `spec` by which other objects select pods."""
-_OF_OLD_BUILDS = {"buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned"}
-"""Fields of a trigger of KEDA that select builds without Worker Deployments."""
 _LEAST_PAUSE = "30s"
 """The least pause of a step; such a step waits for a person."""
 
@@ -74,7 +74,8 @@ def identity_of(document: Any) -> tuple[str, str, str]:
     return kind, rest[0], rest[1]
 
 
-class Running(NamedTuple):
+@dataclass(frozen=True)
+class Running:
     """A worker without versions that runs, and what was read beside it, all in its namespace."""
 
     value: Manifest
@@ -84,13 +85,17 @@ class Running(NamedTuple):
     steps: Sequence[Any] = ()
     """The steps of an Argo Rollout."""
 
-    @property
+    @cached_property
+    def spec(self) -> Manifest:
+        """The `spec` of its Deployment, without what a server has added."""
+        bare = {"metadata": {"annotations": {}}, "spec": dict(self.value["spec"])}
+        spec: Manifest = without_server_fields(bare)["spec"]
+        return spec
+
+    @cached_property
     def pods(self) -> ImportedPods:
-        """Its pods, without what a server has added."""
-        spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(self.value["spec"])})[
-            "spec"
-        ]
-        return imported_pods(spec["template"]["spec"], self.configurations)
+        """Its pods, and what their variables say."""
+        return imported_pods(self.spec["template"]["spec"], self.configurations)
 
 
 def metadata_of_people(value: Manifest) -> dict[str, Any]:
@@ -147,7 +152,7 @@ def _worker(
     labels = {key: text for key, text in _of_people(old_labels).items() if key not in gone}
     marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}
-    pace = _pace(without_server_fields({"metadata": {"annotations": {}}, "spec": dict(spec)})["spec"])
+    pace = _pace(running.spec)
     has_size = spec.get("replicas") is not None and not autoscales
     template = {**({"metadata": of_pods} if of_pods else {}), "spec": pods.spec}
     body = {**({"replicas": spec["replicas"]} if has_size else {}), **pace, "template": template}
@@ -288,7 +293,7 @@ def _trigger(trigger: Any) -> Any:
     if str(value_at(trigger, "type")).strip().lower() != "temporal":
         return trigger
     metadata = value_at(trigger, "metadata") or {}
-    own = {name: text for name, text in metadata.items() if name not in _OF_OLD_BUILDS}
+    own = {name: text for name, text in metadata.items() if name not in REMOVED}
     return {**trigger, "metadata": {**own, **dict.fromkeys(VERSION_FIELDS, "")}}
 
 
@@ -303,12 +308,11 @@ def _selected_by(
         why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
         yield f"{name}.yaml: label {label} {why}: {instead}"
     for manifest in running.beside:
-        path = _SELECTORS.get(GroupKind.of(manifest))
-        selector = value_at(manifest, "spec", *path) if path else None
+        field = _SELECTORS.get(GroupKind.of(manifest))
+        selector = value_at(manifest, "spec", field) if field else None
         if not isinstance(selector, dict):
             continue
-        wanted = selector if manifest["kind"] == "Service" else selector.get("matchLabels") or {}
-        whole = {"matchLabels": wanted} if manifest["kind"] == "Service" else selector
+        whole = {"matchLabels": selector} if manifest["kind"] == "Service" else selector
         labels = sorted(left_out & _selecting_labels({"labelSelector": whole}))
         if labels and selects(whole, old_labels):
             shown = f"{manifest['kind']} {value_at(manifest, 'metadata', 'name')}"

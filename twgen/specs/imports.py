@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, METADATA, live_deployment
@@ -130,7 +131,7 @@ def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, R
                 first, worker = plain[key]
                 size = {"replicas": value["spec"].get("replicas", 1)}
                 body = {**worker.value, "spec": {**worker.value["spec"], **size}}
-                plain[key] = first, worker._replace(value=body, steps=steps)
+                plain[key] = first, replace(worker, value=body, steps=steps)
                 used.add(id(document))
                 continue
             value = _as_deployment(value)

@@ -53,7 +53,8 @@ _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _WRITE_PAIR = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
 _REQUIRED = ("endpoint", "taskQueue")
 _COUNTS, _COUNTED = "includeRunningWorkflowCount", "workflowTaskQueueForCount"
-_REMOVED = ("buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned")
+REMOVED = ("buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned")
+"""The fields of rules-based versioning, which select no version here."""
 _CREDENTIALS = ("apiKey", "ca", "cert", "key", "keyPassword")
 _DEFAULT_NAMESPACE = "default"
 _TRUE, _FALSE = ("1", "t", "T", "true", "True", "TRUE"), ("0", "f", "F", "false", "False", "FALSE")
@@ -257,7 +258,7 @@ class _Metadata(NamedTuple):
 
 
 def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
-    names = {name: name for name in metadata if name in _FIELDS or name in _REMOVED}
+    names = {name: name for name in metadata if name in _FIELDS or name in REMOVED}
     unknown = []
     for name in [name for name in metadata if name not in names]:
         finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
@@ -283,7 +284,7 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
             yield name, "must not be empty" if is_there else "is required"
     for name in set(_PAIR).difference(read.pair) if read.pair else ():
         yield name, f'is required with {read.pair[0]}: write "" to have it filled in'
-    for name in _REMOVED:
+    for name in REMOVED:
         if name in read.values:
             why = (
                 "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and"
@@ -320,7 +321,7 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_
     for name, wrong in _wrong_fields(read):
         if not (is_composed and (name, read.values.get(name)) == ("targetQueueSize", "0")):
             _refuse(spec, join_path(path, name), wrong)
-    if not read.pair and not any(name in read.values for name in _REMOVED):
+    if not read.pair and not any(name in read.values for name in REMOVED):
         spec.warning(path, f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}")
 
 

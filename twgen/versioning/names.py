@@ -240,8 +240,10 @@ def _dns_cleaned(text: str) -> str:
 
 METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
 """The labels with which metrics name a version; the controller accepts each as placeholder: `{{label}}`."""
+FIELD_PLACEHOLDERS = ("DeploymentName", "BuildID", "TemporalNamespace")
+"""The placeholders that are written as fields: `{{ .BuildID }}`."""
 _PLACEHOLDER = re.compile(
-    r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}"
+    rf"\{{\{{\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\s*\}}\}}"
     rf"|\{{\{{({'|'.join(METRIC_LABELS)})\}}\}}"
 )
 
