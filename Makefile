@@ -9,6 +9,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 # more processes than processors: many tests wait for another program
 TESTERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# each of these has servers of its own (some 3 GiB), and its stories mostly wait
+TELLERS := 5
 # marks of the tests that need servers, packages or minutes
 SLOW := (server or packaging or heavy)
 # the fast tests once more, on the Python of the image; they keep all processors busy by themselves
@@ -47,7 +49,7 @@ test: $(INSTALLED) lint docs ## Check the code and the documentation, and run th
 test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 28 minutes
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
 	@$(BIN)/pytest --tb=short $(NEWER_PYTHON)
-	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
+	@$(BIN)/pytest --tb=short -n $(TELLERS) --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
 		$$(grep -rlE "mark\.(server|packaging|heavy)" --include="test_*.py" tests | grep -vxF $(NEWER_PYTHON))
 
 test-all: test test-servers ## Run both

@@ -19,7 +19,7 @@ ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own 
 _NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _PART_OF_WAIT = 0.05
-_RARE_COLLECTIONS = {"GOGC": "400"}
+_RARE_COLLECTIONS = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
 _PORTS = range(15000, 32000)

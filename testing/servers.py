@@ -29,6 +29,8 @@ _SETTINGS: Mapping[str, Any] = {
     "matching.wv.VersionDrainageStatusRefreshInterval": "3s",
     # of one namespace, which hundreds of stories share; 100 by default
     "matching.maxDeployments": 10_000,
+    # now and then a partition misses a change, and gets it with its next poll: 290 s by default
+    "matching.getUserDataLongPollTimeout": "20s",
 }
 FOUR_PARTITIONS: Mapping[str, Any] = {
     "matching.numTaskqueueReadPartitions": 4,

@@ -30,20 +30,14 @@ settings.load_profile("twgen")
 # those that take a minute or more, by the sum of their times of `--durations=0`: what computes for long and
 # what waits for long turn about
 _LONG = (
-    *(
-        "image",
-        "make_targets",
-        "argocd_hooks",
-        "leaving_the_controller",
-        "rollout_process",
-        "argocd",
-    ),
-    *("tick_rollouts", "argocd_older", "rollout_managers", "argocd_tick", "unserved", "argocd_image"),
-    *("rollout_trouble", "argocd_protection", "analysis_killed", "argocd_trouble", "argocd_expiry"),
-    *("rollout_lifecycle", "argocd_attached", "rollout_conditions", "argocd_neighbours", "rollout_job"),
-    *("tutorial", "argocd_credentials", "draining", "argocd_emptied_cache", "policy_steps", "page"),
-    *("argocd_frozen_plugin", "replay", "argocd_buttons", "requests", "argocd_removal", "rollout_ends"),
-    *("argocd_security", "prune", "argocd_templated", "analysis", "argocd_examples", "prometheus"),
+    *("image", "make_targets", "argocd_hooks", "leaving_the_controller", "rollout_process", "argocd"),
+    *("tick_rollouts", "argocd_tick", "argocd_older", "rollout_managers", "unserved", "argocd_image"),
+    *("rollout_trouble", "argocd_protection", "argocd_buttons", "analysis_killed", "argocd_trouble"),
+    *("argocd_expiry", "rollout", "rollout_lifecycle", "argocd_attached", "rollout_conditions", "worlds"),
+    *("argocd_neighbours", "applying", "rollout_job", "tutorial", "argocd_credentials", "draining"),
+    *("argocd_emptied_cache", "policy_steps", "page", "argocd_frozen_plugin", "replay", "requests"),
+    *("argocd_removal", "rollout_ends", "argocd_security", "prune", "argocd_templated", "analysis"),
+    *("argocd_examples", "doctor", "pre_commit", "rendered_manifests", "prometheus"),
 )
 
 

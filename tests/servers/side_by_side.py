@@ -11,9 +11,9 @@ import pytest
 
 Told = Mapping[str, Future[None]]
 
-STORIES_AT_ONCE = 8
+STORIES_AT_ONCE = 10
 """Of one module; each mostly waits."""
-APPLICATIONS_AT_ONCE = 5
+APPLICATIONS_AT_ONCE = 6
 """As above, of stories of Argo CD, each step of which starts a render or two."""
 
 
