@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tests.strategies import NOW
 from tests.terminal import twgen_on_terminal, without_colours
-from tools.fields import KINDS, fields_page
+from tools.fields import KINDS, field_lists
 from tools.monitoring import dashboard_text, prometheus_rule_text
+from tools.parts import with_part
 from tools.pictures import EXAMPLE, ROOT, output
 from tools.pictures import write as write_pictures
 from tools.plugin import actions_values_text, chart_values_text, plugin_text
-from tools.printed import json_page
+from tools.printed import DOCUMENTS_PART, documents_part
 from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
@@ -56,7 +57,7 @@ def main() -> None:
         replace(ROOT / "README.md", beginning, on_terminal(*command))
     rendered = objects(output(EXAMPLE, "render", ".", "--snapshot", "before.yaml"))
     replace(ROOT / "docs" / "concepts.md", "Deployment ", rendered)
-    page = ROOT / "docs" / "status.md"
+    page = ROOT / "docs" / "watch.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
     told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
     replace(page, "… shop/payments  Waiting  Temporal", told)
@@ -66,11 +67,11 @@ def main() -> None:
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "docs" / "commands.md").write_text(commands_page())
-    (ROOT / "docs" / "json.md").write_text(json_page())
-    for kind in KINDS:
-        (ROOT / "docs" / f"{kind}.md").write_text(fields_page(kind))
+    replace_part(ROOT / "docs" / "json.md", DOCUMENTS_PART, documents_part())
+    for schema, kind in KINDS.items():
+        replace_part(ROOT / "docs" / kind.page, kind.name, field_lists(schema))
     CATALOG.write_text(catalog_text())
-    replace(ROOT / "docs" / "doctor.md", "✗ account", diagnosed())
+    replace(ROOT / "docs" / "troubleshooting.md", "✗ account", diagnosed())
     for told in rollbacks():
         replace(ROOT / "docs" / "rollback.md", told.partition(": ")[0], told)
     page = ROOT / "docs" / "measured-ramps.md"
@@ -139,6 +140,11 @@ def objects(manifests: str) -> str:
     found = [(item["kind"], item["metadata"]["name"]) for item in read_documents(manifests)]
     width = max(len(kind) for kind, _ in found)
     return "".join(f"{kind:{width}}  {name}\n" for kind, name in found)
+
+
+def replace_part(page: Path, name: str, text: str) -> None:
+    """Put a text in place of a generated part."""
+    page.write_text(with_part(page.read_text(), name, text))
 
 
 def replace(page: Path, beginning: str, text: str) -> None:

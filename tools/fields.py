@@ -1,115 +1,56 @@
-"""A page for each kind that people write, from its schema: an example, then every field."""
+"""The lists of all fields of each kind that people write, made from its schema."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tools.published_schemas import ROOT, SCHEMAS
+from tools.published_schemas import SCHEMAS
 
-_EXAMPLE = ROOT / "examples" / "three-versions"
 _RARE = re.compile(r"Old spelling|Has no effect|Must (be absent|not be)")
 """How the description of a field begins that almost no document has."""
 _HEAD = ("apiVersion", "kind", "metadata")
-_CONNECTION = """\
-With mutual TLS or an API key, the Connection names a Secret. It must exist in each worker's namespace:
-
-```yaml
-apiVersion: temporal.io/v1alpha1
-kind: Connection
-metadata: {name: temporal-cloud, namespace: shop}
-spec:
-  hostPort: payments.a1b2c.tmprl.cloud:7233
-  mutualTLSSecretRef: {name: temporal-client}
-```
-
-A ClusterConnection has the same fields, but no namespace. [Specs](specs.md) shows a Connection in use."""
-_POLICY = """\
-apiVersion: twgen.io/v1alpha1
-kind: RolloutPolicy
-metadata: {name: payments, namespace: shop}
-spec:
-  workerRef: {name: payments}
-  maxVersions: 20
-  unserved: {after: 3m, action: Pause}
-  analysis:
-    metrics:
-    - name: failures
-      workflowFailures: {maxRatio: 0.02}
-"""
-_OPERATOR = """\
-apiVersion: twgen.io/v1alpha1
-kind: OperatorConfig
-instance: prod-eu
-temporal:
-  configFile: /etc/twgen/temporal/temporal.toml
-  profiles:
-  - {name: payments, projects: [shop]}
-clusters:
-- {project: shop, inCluster: true}
-rollout:
-  image: registry.example.com/tools/twgen:0.1.0
-links:
-  temporal: https://temporal.example.com
-"""
 
 
-class _Kind(NamedTuple):
-    """The page of a kind."""
+class Kind(NamedTuple):
+    """A kind and the page that lists its fields."""
 
-    title: str
-    about: str
-    example: str
-    after: str
-    """What follows the example, with the page that shows the kind in use."""
+    name: str
+    page: str
     rare: tuple[str, ...] = ()
     """Fields that few documents have; all fields below them are rare too."""
 
 
+_CONTROLLER = "workerdeployment.md"
+_TWGEN = "rolloutpolicy.md"
 KINDS = {
-    "workerdeployment": _Kind(
+    "workerdeployment": Kind(
         "WorkerDeployment",
-        "A Temporal worker: its pods, its connection to Temporal, and its rollout. A kind of the controller.",
-        (_EXAMPLE / "worker.yaml").read_text(),
-        "[Specs](specs.md) shows more examples.",
+        _CONTROLLER,
         (
             *("spec.deployment", "spec.progressDeadlineSeconds"),
             *(f"spec.workerOptions.connectionRef.{name}" for name in ("apiGroup", "objectRef")),
             *(f"spec.rollout.gate.{name}" for name in ("encoding", "messageType")),
         ),
     ),
-    "connection": _Kind(
-        "Connection",
-        "How workers reach Temporal. A kind of the controller.",
-        (_EXAMPLE / "connection.yaml").read_text(),
-        _CONNECTION,
-    ),
-    "workerresourcetemplate": _Kind(
-        "WorkerResourceTemplate",
-        "An object, such as an autoscaler, that each version of a worker gets. A kind of the controller.",
-        (_EXAMPLE / "scaling.yaml").read_text(),
-        "[Scaling](scaling.md) shows more examples.",
-    ),
-    "rolloutpolicy": _Kind(
+    "connection": Kind("Connection", _CONTROLLER),
+    "workerresourcetemplate": Kind("WorkerResourceTemplate", _CONTROLLER),
+    "rolloutpolicy": Kind(
         "RolloutPolicy",
-        "Settings of a worker and its rollout that the controller does not have. Every field is optional.",
-        _POLICY,
-        "[Policies](policies.md) and [Measured ramps](measured-ramps.md) show more examples.",
+        _TWGEN,
         (
             *("spec.environment", "spec.history", "spec.missingTemplate", "spec.ownerReferences"),
             *("spec.controlPlaneSecretRef", "spec.serviceAccountName", "spec.deploymentLabels"),
             *("spec.deploymentAnnotations", "spec.ignoreMissingTaskQueues"),
         ),
     ),
-    "operatorconfig": _Kind(
+    "operatorconfig": Kind(
         "OperatorConfig",
-        "The operator's settings for all applications of an Argo CD. Applications cannot change them.",
-        _OPERATOR,
-        "[Settings](settings.md) shows more examples.",
+        _TWGEN,
         tuple(f"rollout.{name}" for name in ("nodeSelector", "tolerations", "imagePullSecrets", "caBundle")),
     ),
 }
-"""By the names of their schemas, and of their pages."""
+"""By the names of their schemas. A page has a generated part for each of its kinds, with the kind's name."""
 
 
 class _Field(NamedTuple):
@@ -121,9 +62,9 @@ class _Field(NamedTuple):
     is_rare: bool
 
 
-def fields_page(name: str) -> str:
-    """The page of a kind as Markdown."""
-    kind, schema = KINDS[name], json.loads((SCHEMAS / f"{name}.json").read_text())
+def field_lists(schema_name: str) -> str:
+    """The generated part of a kind as Markdown."""
+    kind, schema = KINDS[schema_name], json.loads((SCHEMAS / f"{schema_name}.json").read_text())
     top = "spec." if "spec" in schema["properties"] else ""
     head: list[_Field] = []
     rare: list[_Field] = []
@@ -137,16 +78,19 @@ def fields_page(name: str) -> str:
         elif field.path != "spec":
             sections.setdefault(f"{top}{first}." if below else "", []).append(field)
     direct = sorted(sections.pop(""), key=lambda field: not field.is_required)
+    found = [
+        (top.strip(".") or "the document", direct, top),
+        *((place.strip("."), fields, place) for place, fields in sections.items()),
+        ("apiVersion, kind and metadata", head, ""),
+        ("rare fields", rare, ""),
+    ]
+    link = f"[schema](../schemas/{schema_name}.json)"
     return "\n".join(
         [
-            f"# {kind.title}\n\n{kind.about}\n\n```yaml\n{kind.example}```\n\n{kind.after}\n",
-            "If the first line of a file names the schema, editors check the file and complete its fields:\n",
+            f"\nEditors check a file and complete its fields if its first line names the {link}:\n",
             f"```text\n# yaml-language-server: $schema={schema['$id']}\n```\n",
-            f"A field marked * is required. The list is made from the [schema](../schemas/{name}.json).\n",
-            _section(f"Fields of {top.strip('.') or 'the document'}", direct, top),
-            *(_section(place.strip("."), found, place) for place, found in sections.items()),
-            _section("apiVersion, kind and metadata", head, ""),
-            *([_section("Rare fields", rare, "")] if rare else ()),
+            *(_section(f"{kind.name}: {title}", fields, above) for title, fields, above in found if fields),
+            "",
         ]
     )
 
@@ -156,7 +100,7 @@ def _section(title: str, fields: Iterable[_Field], above: str) -> str:
         f"- `{field.path.removeprefix(above)}`{'*' if field.is_required else ''} {field.text}\n"
         for field in fields
     )
-    return f"## {title}\n\n{''.join(lines)}"
+    return f"### {title}\n\n{''.join(lines)}"
 
 
 def _fields(

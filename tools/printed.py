@@ -1,4 +1,4 @@
-"""The page of the documents that twgen prints: an example of each, and what most programs read of it."""
+"""The documents that twgen prints: an example of each, and the fields that most programs read."""
 
 import json
 import shutil
@@ -27,21 +27,6 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 _MOVING = ("--snapshot", "snapshot.yaml", "--now", "2026-11-21T05:35:00Z")
 _WIDTH = 96
 """Of a line of an example; a longer value is broken."""
-_HEAD = """\
-# JSON output
-
-With `-o json`, twgen prints documents for programs. Each has an `apiVersion` and a `kind`, and a JSON Schema
-describes all of its fields. The examples here are shortened.
-
-To list the workers that need a person:
-
-```
-twgen status . -o json | jq -r '.workers[] | select(.phase == "Blocked") | "\\(.worker): \\(.because)"'
-```
-
-Ignore fields that you do not know: a release may add some. Each schema says what `null` means for a field.
-`make documentation` writes this page from the program.
-"""
 
 
 class Printed(NamedTuple):
@@ -147,7 +132,7 @@ DOCUMENTS = (
     Printed(
         "Ledger",
         "cat twgen.lock/shop.payments.yaml",
-        "The versions that `twgen lock` recorded. It is YAML with one version a line, each of them JSON.",
+        "The versions that `twgen lock` recorded, as a YAML list with one version on each line.",
         "ledger",
         "kind versions { worker buildID recordedAt deployment { metadata { name namespace } } }",
         "versions[].worker versions[].buildID versions[].recordedAt versions[].deployment",
@@ -157,10 +142,14 @@ DOCUMENTS = (
 )
 
 
-def json_page() -> str:
-    """The page as Markdown."""
+DOCUMENTS_PART = "documents"
+"""Its name in the page."""
+
+
+def documents_part() -> str:
+    """The generated part of the page as Markdown."""
     made = json_documents()
-    return "\n".join([_HEAD, *(_section(document, made[document.title]) for document in DOCUMENTS)])
+    return "\n".join(["", *(_section(document, made[document.title]) for document in DOCUMENTS), ""])
 
 
 @cache
@@ -210,7 +199,7 @@ def _section(document: Printed, made: Any) -> str:
         f"## {document.title}\n\n{document.about}\n\n```\n{document.command}\n```\n\n"
         f"```json\n{example}\n```\n\n"
         f"| field | meaning |\n| --- | --- |\n{rows}\n{document.task}:\n\n```\n{document.jq}\n```\n\n"
-        f"All fields: [schema of {document.title}](../schemas/{document.schema}.json).\n"
+        f"The [schema of {document.title}](../schemas/{document.schema}.json) describes all fields.\n"
     )
 
 

@@ -226,7 +226,7 @@ _GIVEN |= {
                     "name": {"description": "The name of the container.", **LABEL.schema},
                     "image": {"description": "Another image with the same code.", "type": ["string", "null"]},
                     "resources": {
-                        "description": "The new requests and limits, in place of all old ones.",
+                        "description": "The new requests and limits. They replace all old ones.",
                         "anyOf": [{"$ref": f"{_POD_TEMPLATE}#/$defs/ResourceRequirements"}, _NULL],
                     },
                     "env": {

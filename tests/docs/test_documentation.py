@@ -101,7 +101,7 @@ def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traf
 
 
 def test_page_shows_the_status_of_the_example() -> None:
-    page = ROOT / "docs" / "status.md"
+    page = ROOT / "docs" / "watch.md"
     [command] = [
         line for block in blocks(page, "") for line in block.splitlines() if "status . --snap" in line
     ]
@@ -116,7 +116,7 @@ def test_page_shows_the_simulation_of_the_example() -> None:
 
 
 def test_page_shows_what_the_doctor_says() -> None:
-    assert blocks(ROOT / "docs" / "doctor.md", "text") == [diagnosed()]
+    assert blocks(ROOT / "docs" / "troubleshooting.md", "text") == [diagnosed()]
     assert [line[0] for line in diagnosed().splitlines()[:-1]] == ["✗", "!", "-"]
 
 
@@ -190,7 +190,7 @@ def test_every_policy_of_a_page_is_valid_beside_the_example(policy: dict[str, An
 
 
 def test_patch_of_the_page_is_one_that_a_policy_takes() -> None:
-    [text] = [text for text in blocks(ROOT / "docs" / "policies.md", "") if text.startswith("patches:")]
+    [text] = [text for text in blocks(ROOT / "docs" / "rolloutpolicy.md", "") if text.startswith("patches:")]
     found = Findings()
     policy = Fields(read_documents(text)[0], "spec", found).read(POLICY)
     assert [patch.build_id for patch in policy.patches] == ["v2.9.1-c656"]

@@ -11,19 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT
+from tests.docs.pages import EXAMPLE, PAGES, ROOT, blocks, documents
 from tests.json_schemas import schema_problems
-from tools.fields import KINDS, fields_page
-from tools.printed import DOCUMENTS, Printed, json_documents, json_page
+from tools.fields import KINDS, Kind, field_lists
+from tools.parts import parts, without_parts
+from tools.printed import DOCUMENTS, DOCUMENTS_PART, Printed, documents_part, json_documents
 from tools.published_schemas import SCHEMAS
 from tools.reference import commands_page
 from tools.website import home
 from twgen import __version__
 from twgen.model.problem import Document
-from twgen.yaml.reader import read_documents
 
-GENERATED = (*KINDS, "commands", "json", "reasons")
-FOR_USERS = [page for page in PAGES if page.stem not in GENERATED]
+LOOKED_UP = ("commands", "reasons")
+"""The generated pages. Nobody reads one from its beginning to its end, so it may be long."""
+FOR_USERS = [page for page in PAGES if page.stem not in LOOKED_UP]
 FOR_DEVELOPERS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 WIDTH = 120
@@ -31,8 +32,9 @@ WORDS_A_MINUTE = 220
 
 
 def prose(page: Path) -> str:
-    """All but its blocks of code."""
-    return re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    """The text that people wrote, without blocks of code."""
+    text = without_parts(page.read_text())
+    return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def paragraphs(page: Path) -> list[list[str]]:
@@ -55,26 +57,34 @@ def test_page_of_commands_is_as_the_program_has_it() -> None:
 
 
 def test_page_of_printed_documents_is_as_the_program_prints_them() -> None:
-    assert (ROOT / "docs" / "json.md").read_text() == json_page()
+    assert parts((ROOT / "docs" / "json.md").read_text()) == {DOCUMENTS_PART: documents_part()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_page_of_a_kind_lists_every_field_of_its_schema_once(kind: str) -> None:
-    page = (ROOT / "docs" / f"{kind}.md").read_text()
-    assert page == fields_page(kind)
-    described = (SCHEMAS / f"{kind}.json").read_text().count('"description":')
-    listed = re.findall(r"^- `\S+`", page, re.MULTILINE)
+@pytest.mark.parametrize("schema", KINDS)
+def test_page_of_a_kind_lists_every_field_of_its_schema_once(schema: str) -> None:
+    kind = KINDS[schema]
+    part = parts((ROOT / "docs" / kind.page).read_text())[kind.name]
+    assert part == field_lists(schema)
+    described = (SCHEMAS / f"{schema}.json").read_text().count('"description":')
+    listed = re.findall(r"^- `\S+`", part, re.MULTILINE)
     # the spec itself and the items of lists have no line
     assert described - 6 <= len(listed) <= described
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_example_of_a_kind_fits_its_schema(kind: str) -> None:
-    examples = re.findall(r"^```yaml\n(.*?)^```$", fields_page(kind), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_page_has_a_section_with_a_valid_example_of_each_kind(kind: Kind) -> None:
+    page = (ROOT / "docs" / kind.page).read_text()
+    assert f"\n## {kind.name}\n" in page
+    examples = documents(page, kind=kind.name)
     assert examples
-    for text in examples:
-        [document] = read_documents(text)
+    for document in examples:
         assert list(schema_problems([Document("", 0, document)])) == []
+
+
+def test_page_shows_the_controllers_kinds_as_the_example_has_them() -> None:
+    shown = blocks(ROOT / "docs" / "workerdeployment.md", "yaml")
+    files = ("worker.yaml", "connection.yaml", "scaling.yaml")
+    assert [file for file in files if (EXAMPLE / file).read_text() not in shown] == []
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="needs jq")

@@ -40,9 +40,9 @@ def section(page: str, title: str) -> str:
     return text
 
 
-SECTION = section("remove.md", "Remove a worker")
-APPLICATION = section("remove.md", "Remove an Application")
-UNINSTALL = section("remove.md", "Uninstall twgen")
+SECTION = section("upgrade.md", "Remove a worker")
+APPLICATION = section("upgrade.md", "Remove an Application")
+UNINSTALL = section("upgrade.md", "Uninstall twgen")
 OWNERSHIP = section("settings.md", "Manager identity")
 BUILD_ID = "v3.0.0-97f7"
 SOON = 240.0

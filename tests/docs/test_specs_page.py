@@ -12,7 +12,6 @@ import pytest
 from tests.docs.pages import ROOT, blocks, documents, run
 from twgen.yaml.reader import read_documents
 
-POLICIES = (ROOT / "docs" / "policies.md").read_text()
 PAGE = (ROOT / "docs" / "specs.md").read_text()
 BLOCKS = blocks(PAGE, "yaml")
 DOCUMENTS = documents(PAGE)

@@ -56,9 +56,9 @@ FILES = {
 """Where the page has each object."""
 
 
-def steps_of(page: str) -> list[str]:
-    """The commands of each step of a page, in its order."""
-    section = (DOCS / page).read_text().partition("\n## The steps\n")[2].partition("\n## ")[0]
+def steps_of(half: str) -> list[str]:
+    """The commands of each step of one half of the page, in order."""
+    section = (DOCS / "controller.md").read_text().partition(f"\n## {half}\n")[2].partition("\n## ")[0]
     _, *steps = re.split(r"^### \d\. ", section, flags=re.MULTILINE)
     return ["".join(re.findall(r"^```\n(.*?)^```$", step, re.MULTILINE | re.DOTALL)) for step in steps]
 
@@ -187,7 +187,7 @@ def owners(story: ApplicationStory, kind: str) -> set[tuple[str, str]]:
 
 def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, str]) -> None:
     """The way to twgen; `versions` are the build IDs of v1, which drains, and of v2, which is current."""
-    write_down, stop, claim, disown, remove, render, start = steps_of("controller.md")
+    write_down, stop, claim, disown, remove, render, start = steps_of("From the controller")
     told = f"WorkerDeployment/payments owns 2 Deployments (payments-{versions['v1']} and "
     before = eventually(lambda: standing_with(story, 8))
     # whoever forgets all steps loses nothing: the render fails, so that Argo CD prunes nothing
@@ -233,7 +233,7 @@ def remembered_as_they_run(story: ApplicationStory) -> None:
 
 def return_(story: ApplicationStory, terminal: Terminal) -> None:
     """The way back to the controller."""
-    stop, create, own, unmark, start, apply = steps_of("back.md")
+    stop, create, own, unmark, start, apply = steps_of("Back to the controller")
     before = eventually(lambda: standing_with(story, 11))
     assert "No resources found" in terminal.run(stop)
     terminal.run(create)

@@ -229,7 +229,7 @@ _SAY_INSTEAD = {
     "get": "`twgen status --from-cluster -A` lists all rollouts",
     "list": "`twgen status --from-cluster -A` lists all rollouts",
     "apply": "`twgen render . | kubectl apply --server-side -f -` applies",
-    "delete": "remove the worker's spec from Git: docs/remove.md",
+    "delete": "remove the worker's spec from Git: docs/upgrade.md",
 }
 """What people type who know kubectl or Argo Rollouts, and what they mean."""
 _OF_ONE_FILE = {

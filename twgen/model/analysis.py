@@ -39,7 +39,7 @@ _SMALLEST_RATIO = 0.000001
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFailures:
-    """Limits the share of failed workflows, of those that started on the target since its ramp began.
+    """Limits the share of failed workflows, among all that started on the target since its ramp began.
 
     Each attempt of a retry policy counts. A chain of continue-as-new counts once.
     """
@@ -56,27 +56,28 @@ class WorkflowFailures:
     ] = ()
     """The workflow types that count. If absent or empty, all types count."""
     false_alarms: Annotated[float, number(_SMALLEST_RATIO, 0.5)] = 0.01
-    """The accepted chance that a version exactly at the limit is taken back, over its whole ramp."""
+    """The accepted probability that a version whose failure rate is exactly at the limit fails this metric
+    during its ramp."""
     at_least: Annotated[int, INT32] = 0
-    """How many workflows must have started before the last step ends."""
+    """The number of workflows that must have started before the last step ends."""
     as_current: Annotated[bool, Named("notAbove"), word("Current")] = False
-    """In place of maxRatio: allow the failure rate of the current version over the same time, at 99%
+    """Instead of maxRatio: allow the failure rate of the current version over the same time, at 99%
     confidence and at least 0.1%. If some workflows failed, the ramp waits while the current version has fewer
     than about seven workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblems:
-    """Limits running workflows of the target with workflow tasks that have kept failing for about a minute.
+    """Limits the number of workflows on the target whose workflow tasks have failed for about a minute.
 
-    They are a sign that the code cannot replay. If the server does not list them (TemporalReportedProblems),
-    twgen inspects up to 100 workflows. If there can be more, leave this metric out: the ramp would wait
-    forever.
+    Such workflows are a sign that the code cannot replay. If the server does not list them
+    (TemporalReportedProblems), twgen inspects up to 100 running workflows. If the target can have more, leave
+    this metric out: the ramp would wait forever.
     """
 
     at_most: Annotated[int, Named("max"), INT32] = 0
-    """How many such workflows are allowed. Auto-upgrade workflows may have been stuck before they moved to
-    the target."""
+    """The number of such workflows that is allowed. Auto-upgrade workflows might have been stuck before they
+    moved to the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class PrometheusQuery:
     """A PromQL query that returns one number. twgen fills in {{ .DeploymentName }}, {{ .BuildID }} and
     {{ .TemporalNamespace }}."""
     server: Annotated[str, LABEL] = ""
-    """The name of the server in the OperatorConfig. If absent, the only server there is."""
+    """The name of the server in the OperatorConfig. It can be absent if there is only one server."""
     least: Annotated[float | None, Named("thresholdRange.min", "The range of good values.")] = None
     """The lowest good value."""
     most: Annotated[float | None, Named("thresholdRange.max")] = None
@@ -120,7 +121,7 @@ class PrometheusQuery:
     ] = timedelta(minutes=1)
     """The time between two points, from 10s to 24h."""
     failure_limit: Annotated[int, INT32] = 0
-    """How many points may be outside the range. One more fails the metric."""
+    """The number of points that may be outside the range. With one more, the metric fails."""
     no_data: NoData = NoData.WAIT
     """The meaning of a point without a number (NaN counts as none). Wait: the ramp waits while the newest
     point has no number. Pass: the point is good. Fail: the point is outside the range."""
@@ -155,12 +156,12 @@ class Analysis:
         Each(noun="metric", least=1, most=10),
         Hint("without metrics, nothing is measured"),
     ]
-    """The metrics. twgen measures each once whenever it checks the rollout."""
+    """The metrics. twgen measures each of them whenever it checks the rollout."""
     on_failure: OnFailure = OnFailure.ABORT
     """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
     resume`."""
     initial_delay: timedelta = timedelta(minutes=1)
-    """No metric is judged for so long after the ramp began."""
+    """After the ramp has begun, twgen waits this long before it judges the metrics."""
 
     @property
     def least_started(self) -> int:
@@ -192,7 +193,7 @@ class Judgement:
     value: float | None = None
     """The measured value. Null: nothing was measured."""
     bound: float | None = None
-    """The limit of the value. Null: not known."""
+    """The limit of the value. Null: unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,13 +115,13 @@ class VersionInUse:
     status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
     """The status in Temporal, checked against routing and drainage."""
     number: Annotated[int, Named("workflows")]
-    """How many open workflows are pinned to it, as the server counts them."""
+    """The number of open workflows that are pinned to it, as the server counts them."""
     groups: tuple[WorkflowGroup, ...]
-    """The open workflows by type and task queue, largest group first."""
+    """The open workflows by type and task queue. The largest group comes first."""
     grouped: int
     """How many workflows the groups contain. If that is fewer than all, they contain the newest."""
     oldest: Annotated[timedelta | None, Named("oldestSeconds"), WHOLE_SECONDS]
-    """The age of the oldest workflow. Null: there is none, or it was not found."""
+    """The age of the oldest workflow. Null: there is no workflow, or twgen did not find the oldest."""
     ages: Annotated[tuple[AgeRange, ...], Each(least=len(AGES) + 1, most=len(AGES) + 1)]
     """The workflows by age, youngest first."""
     failing: int
@@ -133,18 +133,18 @@ class VersionInUse:
     looked_at: int
     """How many of the oldest workflows were inspected one by one."""
     replicas: int | None
-    """The replicas of its Deployment. Null: it has no Deployment, or the number is not known."""
+    """The replicas of its Deployment. Null: it has no Deployment, or the number is unknown."""
     cpu: float | None
-    """The CPU cores that its pods request in total. Null: not known."""
+    """The CPU cores that its pods request in total. Null: unknown."""
     memory: Annotated[int | None, Named("memoryBytes"), printed({"type": "integer"})]
-    """The bytes of memory that its pods request in total. Null: not known."""
+    """The bytes of memory that its pods request in total. Null: unknown."""
     ends_within: Annotated[
         tuple[timedelta, timedelta] | None,
         Named("drainedWithinSeconds"),
         listing(WHOLE_SECONDS, least=2, most=2),
     ]
     """The shortest and the longest estimated time until it is drained, in seconds, if its workflows last as
-    long as those that ended recently. Null: not known."""
+    long as the workflows that ended recently. Null: unknown."""
     unknown_because: str = ""
     """Why the estimate is missing. Empty: it is not missing, or no workflow is open."""
 
@@ -172,7 +172,7 @@ class DrainReport:
     workers: tuple[WorkerInUse, ...]
     """The workers, sorted by name."""
     unread: tuple[str, ...] = ()
-    """Why other workers or versions are missing from the report. The exit code is then 3."""
+    """The reasons why other workers or versions are missing from the report. The exit code is then 3."""
 
 
 class BatchAction(StrEnum):
@@ -204,7 +204,7 @@ class DrainingAction:
     workflow_types: Annotated[
         tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", least=1, most=MOST_TYPES, is_set=True)
     ] = ()
-    """The workflow types that it applies to. If absent, it applies to all."""
+    """The workflow types that get the action. If absent, all types get it."""
     older_than: Annotated[timedelta | None, Mark.INTERNAL] = None
     to_build_id: Annotated[str, Mark.INTERNAL] = ""
     """Of a move; empty: to the current version."""
@@ -241,7 +241,7 @@ class DrainingEntry:
     """What a policy does to the workflows of a version that drains, once to each."""
 
     after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
-    """How long after the version began to drain. It must not be shorter than in the entry above."""
+    """The time after the version began to drain. It must not be shorter than in the entry above."""
     what: Annotated[DrainingAction, Mark.INLINE]
     allow_termination: bool = field(default=False, compare=False)
     """Must be true for Cancel and Terminate, so that a typo ends no workflows."""

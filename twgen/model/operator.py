@@ -44,8 +44,8 @@ class TemporalProfiles(NamedTuple):
     """The absolute path of Temporal's configuration file. Paths inside it must be absolute too. If absent,
     TEMPORAL_CONFIG_FILE names the file."""
     profiles: tuple[ProfileGrant, ...] = ()
-    """The profiles, and the Argo CD projects that may use each. A profile that is not listed is not used. A
-    profile is used only for its own address and namespace."""
+    """The profiles, and the Argo CD projects that may use each of them. twgen uses a profile only if it is
+    listed, and only for its own address and namespace."""
 
 
 _KUBECONFIG = text(
@@ -63,8 +63,8 @@ class ClusterOfApplications(NamedTuple):
     """The application: a name or a glob pattern. If absent, the entry matches every application of the
     project."""
     kubeconfig: Annotated[str, _KUBECONFIG] = ""
-    """The absolute path of a kubeconfig. It must hold a token or certificates, since the image has no login
-    programs. Conflicts with inCluster."""
+    """The absolute path of a kubeconfig. It must contain a token or certificates, because the image has no
+    login programs. Conflicts with inCluster."""
     context: Name = ""
     """The context of the kubeconfig. Required with kubeconfig."""
     in_cluster: bool = False
@@ -112,7 +112,7 @@ class GroupKind:
     group: Annotated[str, _GROUP, Example("monitoring.coreos.com")] = ""
     """The API group without its version. Empty: the core group."""
     kind: Annotated[str, Shape(_read_kind, schema=_KIND_SCHEMA), Mark.REQUIRED, Example("PodMonitor")] = ""
-    """The kind. Kinds that run pods or grant rights are refused in every API group."""
+    """The kind. Kinds that run pods or grant rights are rejected in every API group."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Fields that cannot go together, each with the reason."""
@@ -192,8 +192,9 @@ class RolloutPod(NamedTuple):
     """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`.
     Hook: PostSync hooks, except in an Application with a worker that a sync should not wait for."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
-    """The twgen image of the Jobs, preferably with a digest. It must be the release that renders, since both
-    compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or None."""
+    """The twgen image of the Jobs, preferably with a digest. It must have the same release as the plugin,
+    because both compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or
+    None."""
     labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
     """Labels of the Pods of rollouts, in addition to twgen's own."""
     annotations: Annotated[Mapping[str, str], Example({"sidecar.istio.io/inject": "false"})] = _NO_TEXTS
@@ -201,17 +202,18 @@ class RolloutPod(NamedTuple):
     node_selector: Annotated[Mapping[str, str], Example({"kubernetes.io/os": "linux"})] = _NO_TEXTS
     """The labels of the nodes that the Pods of rollouts may run on."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    """The node taints that the Pods of rollouts tolerate."""
+    """The taints of nodes that the Pods of rollouts tolerate."""
     image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
     """The Secrets in each worker's namespace that Kubernetes pulls the image with."""
     resources: Mapping[str, Any] = MappingProxyType({})
-    """The resource requests and limits of a rollout's container, in place of twgen's own."""
+    """The resource requests and limits of a rollout's container, instead of twgen's own."""
     ca_bundle: CaBundle | None = None
     """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
     names no caCertSecretRef. If absent, the Jobs trust the certificates of the image."""
     requests: tuple[Annotated[Verb, choice(Verb.PROMOTE, Verb.RETRY, hint=_ALWAYS_TAKEN)], ...] = ()
-    """What people may request of a rollout in addition to Pause, Resume and Abort, which are always taken.
-    Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can request it."""
+    """The requests that people may send to a rollout in addition to Pause, Resume and Abort, which are always
+    allowed. Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can send
+    them."""
 
 
 _PROMETHEUS = text(
@@ -242,13 +244,13 @@ class PrometheusServer(NamedTuple):
     """A Prometheus, or a server with its API."""
 
     name: Annotated[str, _PROMETHEUS, Example("shared")]
-    """The name by which metrics of a RolloutPolicy choose it, in `server`."""
+    """The name of the server. A metric of a RolloutPolicy selects it with `server`."""
     url: Annotated[str, _URL, Example("https://prometheus.example.com")]
     """The URL, without /api/v1. A RolloutPolicy names the server, never its URL."""
     projects: tuple[str, ...] = ()
-    """The Argo CD projects that may use it: names or glob patterns. A metric without `server` uses the only
-    server that its project may use. At a terminal, every server may be used. `twgen tick` asks Argo CD for
-    the project of a worker; without Argo CD, it uses only servers for `*`."""
+    """The Argo CD projects that may use the server: names or glob patterns. A metric without `server` uses
+    the only server that its project may use. At a terminal, every server can be used. `twgen tick` asks Argo
+    CD for the project of a worker. Without Argo CD, tick uses only servers with the project `*`."""
     bearer_token_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the bearer token. twgen reads the file for every request."""
     username: Annotated[str, text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")] = ""
@@ -315,12 +317,13 @@ class TickSettings(NamedTuple):
     """What `twgen tick` may do."""
 
     drains: bool = False
-    """true: it ends workflows of draining versions as the `draining` lists of RolloutPolicies say."""
+    """true: tick carries out the `draining` lists of RolloutPolicies, which can end workflows of draining
+    versions."""
     prunes: bool = False
-    """true: it deletes old versions in Temporal as `keepRecords` of RolloutPolicies says."""
+    """true: tick deletes the old versions in Temporal that `keepRecords` of a RolloutPolicy does not keep."""
     rollouts: bool = False
-    """true: it carries out the rollouts of workers with driver Tick. Its account then moves all their
-    traffic, and needs the rights of deploy/tick/rollouts."""
+    """true: tick carries out the rollouts of workers with driver Tick. Its account then needs the rights of
+    deploy/tick/rollouts, and can move the traffic of all these workers."""
 
 
 _INSTANCE = text(
@@ -334,13 +337,13 @@ class Operator:
     """The operator's settings for all applications of an Argo CD."""
 
     instance: Annotated[str, _INSTANCE, Example("prod-eu")] = ""
-    """The name of this Argo CD, different from every other one. An application's manager identity is
+    """The name of this Argo CD. Each Argo CD needs a different one. An application's manager identity is
     twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a RolloutPolicy."""
     temporal: TemporalProfiles = TemporalProfiles()
     """The credentials for Temporal, as profiles of Temporal's own configuration file."""
     clusters: tuple[ClusterOfApplications, ...] = ()
-    """The clusters with the live Deployments. The first matching entry is used. If none matches, the cluster
-    is not read, and twgen assumes that every version in Temporal may still have a Deployment."""
+    """The clusters with the live Deployments. twgen uses the first matching entry. If none matches, it does
+    not read the cluster, and assumes that every version in Temporal might still have a Deployment."""
     rollout: RolloutPod = RolloutPod()
     """The Jobs that carry out rollouts in the cluster. A change here makes a new Job for every worker. The
     Job of a settled worker ends at once."""

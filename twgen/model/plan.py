@@ -71,16 +71,16 @@ class VersionPlan:
     build_id: str
     """The build ID of the version."""
     status: VersionStatus
-    """The status in Temporal. NotRegistered: Temporal does not know the version."""
+    """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     deployment: str
     """The name of its Kubernetes Deployment. Empty: twgen did not make the version, so it has none."""
     action: VersionAction
-    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
-    is no manifest to render."""
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
+    no manifest to render."""
     because: Name
     """The reason as a sentence."""
     reason: Annotated[VersionReason, TEXT]
-    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    """The reason as a stable word, for programs. `because` gives it as a sentence."""
     replicas: int | None = None
     """The rendered replicas. Null: an autoscaler sets them, or nothing is rendered."""
     protected: bool = False
@@ -122,8 +122,8 @@ class LaterAction:
     """An action on a version's Deployment at a later time."""
 
     action: VersionAction
-    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
-    is no manifest to render."""
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
+    no manifest to render."""
     at: datetime
     """When its time comes."""
 
@@ -139,7 +139,7 @@ class RoutingPlan:
     """The reason as a sentence."""
     phase: Phase
     reason: Annotated[RoutingReason, TEXT]
-    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    """The reason as a stable word, for programs. `because` gives it as a sentence."""
     build_id: str | None = None
     """The version that gets traffic. Null for None, empty for ClearRamp."""
     percentage: Annotated[float | None, number(0, 100)] = None
@@ -148,7 +148,7 @@ class RoutingPlan:
     """Whether the change also makes twgen the manager. This happens if there is no manager, or if adoptFrom
     names it."""
     due_at: datetime | None = None
-    """When the wait ends. Null: that is not known, or nothing waits."""
+    """When the wait ends. Null: the end is unknown, or nothing waits."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Entries of the target's metadata that are written first, in a look of their own."""
     ignores_missing_queues: bool = False
@@ -208,7 +208,7 @@ class WorkerPlan:
     judgements: Annotated[tuple[Judgement, ...], Named("analysis")] = ()
     """The result of each metric of the policy's analysis, while the target ramps."""
     unserved: str = ""
-    """Why no worker serves the new workflows, as a sentence. Empty: they are served."""
+    """The reason why no worker polls for new workflows, as a sentence. Empty: workers poll."""
     scheduled_actions: Annotated[tuple[ScheduledAction, ...], Named("draining")] = ()
     """The actions of the policy's `draining` on open workflows of draining versions, in order for each
     version."""
@@ -238,9 +238,9 @@ class WorkerPlan:
 
     @property
     def phase(self) -> Phase:
-        """Settled: nothing is left to do. Waiting: for time or a person. Moving: a change is due now.
+        """Settled: nothing is left to do. Waiting: it waits for a time or a person.
 
-        Blocked: a person must act.
+        Moving: a change is due. Blocked: a person must act.
         """
         return self.routing.phase
 

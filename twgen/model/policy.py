@@ -90,14 +90,16 @@ class VersionPatch:
     containers: tuple[Mapping[str, Any], ...] = ()
     """Changes to containers or init containers. All other changes need a new version."""
     replicas: Annotated[int | None, whole_number(1, 2**31 - 1, too_few=_KEEPS_A_POD)] = None
-    """The number of its pods, 1 or more. It has no effect if the version has an autoscaler."""
+    """The number of pods of this version, 1 or more. Has no effect if the version has an autoscaler."""
     scaledown_delay: Annotated[
         timedelta | None,
-        Named("sunset.scaledownDelay", "The sunset delays of this version, in place of the spec's."),
+        Named(
+            "sunset.scaledownDelay", "The sunset delays of this version, instead of the delays in the spec."
+        ),
     ] = None
-    """How long it keeps its pods after it is drained."""
+    """How long this version keeps its pods after it is drained."""
     delete_delay: Annotated[timedelta | None, Named("sunset.deleteDelay")] = None
-    """How long it then keeps its Deployment with zero replicas."""
+    """How long this version then keeps its Deployment with zero replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class NoPollers:
             timedelta(minutes=2), POLLERS_ARE_LISTED, ": Temporal lists a silent poller for only 5 minutes"
         ),
     ] = POLLERS_ARE_LISTED
-    """How long no worker may poll before twgen acts, from 2m to 5m.
+    """The time without a polling worker after which twgen acts, from 2m to 5m.
 
     An idle worker polls about once a minute, and Temporal forgets a poller after five minutes."""
     action: WhenNoPollers = WhenNoPollers.ABORT
@@ -134,16 +136,16 @@ class PolicyStep:
     metrics: Annotated[tuple[Annotated[str, WORDS], ...] | None, Each(is_set=True)] = None
     """The metrics of the analysis that apply during the step. If absent, all metrics apply."""
     until_promoted: Annotated[bool, Named("until"), word("Promoted")] = False
-    """Promoted: when the pause of the step is over, it waits for `twgen promote`."""
+    """Promoted: after the pause of the step, the rollout waits for `twgen promote`."""
 
 
 class Sample(NamedTuple):
     """How much is taken to be replayed."""
 
     of_each_type: Annotated[int, Named("sample"), whole_number(1, 10_000)] = 50
-    """How many histories of each workflow type, open workflows first."""
+    """The number of histories of each workflow type. Open workflows come first."""
     most_bytes: Annotated[int, Named("maxBytes")] = 64 * 2**20
-    """The total size of the histories."""
+    """The limit of the total size of the histories."""
 
 
 class ReplayBefore(StrEnum):
@@ -163,14 +165,14 @@ class Replay:
         Each(least=1),
         Hint("a program in the worker's image that replays histories"),
     ]
-    """The command to run in the worker's image. /histories in it is the folder with the histories. It must
-    exit with 0 if all were replayed, and with 1 if one was not."""
+    """The command to run in the worker's image. The folder /histories contains the histories. The command
+    must exit with 0 if it replayed all of them, and with 1 if a replay failed."""
     sample: Annotated[Sample, Mark.INLINE] = Sample()
     before: Annotated[ReplayBefore, Named("when")] = ReplayBefore.RAMP
-    """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the Move action of
-    `draining`. Both: both."""
+    """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the action Move of
+    `draining`. Both: both of them."""
     within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
-    """The time limit, from 10s to 24h. If it takes longer, the replay has failed."""
+    """The time limit, from 10s to 24h. A replay that takes longer has failed."""
     in_memory: bool = False
     """Keeps the histories in the memory of the Pod instead of on the disk of its node. They count towards the
     Pod's memory."""
@@ -197,20 +199,21 @@ class Policy:
     ] = ""
     """The name of the WorkerDeployment, in the same namespace."""
     identity: Annotated[str, IDENTITY, Example("prod-eu/payments")] = ""
-    """The manager identity in Temporal, without its prefix twgen/. If absent: in Argo CD, the operator's
-    instance and the application; at a terminal, the identity of the live Deployments, or else your own."""
+    """The manager identity in Temporal, without its prefix twgen/. If absent in Argo CD: the operator's
+    instance and the application. If absent at a terminal: the identity of the live Deployments, or your user
+    and host if there are none."""
     adopt_from: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
     """Other managers that twgen may take the worker over from, such as the controller. Give each full
     identity."""
     driver: Driver = Driver.AUTO
-    """How the rollout runs. Job: a tracked Job. Hook: a hook that holds up the sync of Argo CD. Tick:
-    `twgen tick`, without a Job; the operator must allow it. None: a person or CI runs it. Auto: what the
-    operator chose; otherwise Job, or Hook if another policy of the same Application says so."""
+    """What runs the rollout. Job: a tracked Job. Hook: a hook; the sync of Argo CD waits for it. Tick: `twgen
+    tick`, if the operator allows it. None: a person or CI. Auto: the driver that the operator chose; if there
+    is none, Job, or Hook if another policy of the same Application says Hook."""
     hold_for: timedelta = timedelta(minutes=5)
-    """How long a hook may hold up a sync. If the rollout takes longer, the hook fails."""
+    """The longest time that a sync waits for a hook. If the rollout takes longer, the hook fails."""
     service_account_name: Annotated[str, NAME] = ""
-    """The ServiceAccount of the rollout's Job. If you name one, it is yours: twgen renders no ServiceAccount,
-    Role or RoleBinding."""
+    """The ServiceAccount of the rollout's Job. If you set it, create the ServiceAccount, Role and RoleBinding
+    yourself: twgen renders none."""
     control_plane_secret: Annotated[
         str,
         Named(
@@ -222,8 +225,8 @@ class Policy:
     ] = ""
     """The name of the Secret. Empty: use the workers' own credentials."""
     rollback_window: timedelta = timedelta(hours=1)
-    """If a version stopped being current within this time, it becomes current again at once, without gate and
-    steps."""
+    """If the spec goes back to a version that was current within this time, that version becomes current at
+    once, without gate and steps."""
     connection_changes: ConnectionChanges = ConnectionChanges.TARGET
     """The versions that follow a changed Connection: the target, only new versions, or all versions. If the
     address or the Temporal namespace changes, running versions follow only with AllVersions."""
@@ -234,46 +237,49 @@ class Policy:
     owner_references: OwnerReferences = OwnerReferences.RENDER
     """Render: the Deployment of each version owns its attached objects. None: they have no owner."""
     history: Annotated[tuple[HistorySource, ...], Each(is_set=True)] = tuple(HistorySource)
-    """The sources for the manifest of an old version. The first one that has it is used."""
+    """The sources for the manifest of an old version. twgen uses the first source that has it."""
     missing_template: MissingTemplate = MissingTemplate.WARN
-    """The reaction if a version needs pods and no source has its manifest. Warn: print a warning. Fail: end
-    the run with an error."""
+    """What twgen does if a version needs pods and no source has its manifest. Warn: print a warning. Fail:
+    end the run with an error."""
     on_delete: OnDelete = OnDelete.CONFIRM
-    """What happens to versions that may have work, and to their attached objects, when the Argo CD
-    Application is deleted. Confirm: a person must confirm. Orphan: they stay. Delete: they are deleted."""
+    """What Argo CD does with versions that may have work, and with their attached objects, when the
+    Application is deleted. Confirm: it waits until a person confirms. Orphan: it keeps them. Delete: it
+    deletes them."""
     max_versions: Annotated[int, whole_number(1, MOST_VERSIONS, too_many=", Temporal's own cap")] = 75
-    """The limit of deployed versions. When it is reached, a new version waits. Temporal itself keeps 100."""
+    """The highest number of deployed versions. If it is reached, a new version waits. Temporal's own limit is
+    100."""
     keep_records: Annotated[int | None, whole_number(1, MOST_VERSIONS)] = None
-    """The number of drained versions that Temporal keeps, the newest ones. `twgen tick` deletes the others,
-    if the operator allows it. If absent, it deletes none."""
+    """The number of drained versions to keep in Temporal. `twgen tick` deletes older ones if the operator
+    allows it. If absent, it deletes none."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     """Additional labels for the Deployments of all versions. A change restarts no pod. Pods keep the labels
     of the pod template."""
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
-    """Additional annotations for the Deployments of all versions. A change restarts no pod. If you remove
-    one, older versions keep it until they are removed."""
+    """Additional annotations for the Deployments of all versions. A change restarts no pod. If you remove an
+    annotation, older versions keep it until they are removed."""
     # one pod polls every task queue of its version; without any, its workflows would stop
     draining_replicas: Annotated[int | None, POSITIVE] = None
-    """The number of pods of each draining version, 1 or more. If absent, it keeps its number. It has no
-    effect if draining versions have an autoscaler."""
+    """The number of pods of each draining version, 1 or more. If absent, each version keeps its number of
+    pods. Has no effect on versions with an autoscaler."""
     analysis: Analysis | None = None
-    """The metrics that twgen measures while a version ramps. If one fails, the version loses its share."""
+    """The metrics that twgen measures while a version ramps."""
     ignore_missing_task_queues: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
-    """Task queues that a new version need not poll although the current one does: names or glob patterns.
+    """Task queues that the current version polls and a new version need not poll: names or glob patterns.
     twgen also makes Temporal ignore them."""
     unserved: NoPollers = NoPollers()
-    """The reaction if no worker polls for a ramping version."""
+    """What twgen does if no worker polls for a ramping version. A version that KEDA scaled to zero is not
+    affected."""
     steps: Annotated[tuple[PolicyStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
     """Additional settings for steps of the spec."""
     draining: Annotated[tuple[DrainingEntry, ...], Each(noun="entry", most=10)] = ()
-    """Actions on the open workflows of a draining version, sorted by `after`. Each runs once. Cancel and
-    Terminate run again for workflows that start later."""
+    """Actions on the open workflows of a draining version, sorted by `after`. Each action runs once. Cancel
+    and Terminate run again for workflows that start later."""
     replay: Replay | None = None
     """Replays workflow histories on the target before it gets traffic, in a Job with the target's own
     image."""
     patches: tuple[VersionPatch, ...] = ()
-    """Changes to single versions, such as another image. Each is a rolling update. If you remove the entry,
-    the change is undone."""
+    """Changes to single versions, such as another image. Each change is a rolling update. If you remove an
+    entry, twgen undoes its change."""
     document: Annotated[Document, Mark.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )

@@ -51,7 +51,7 @@ class Connection:
         Named(
             "tls.caCertSecretRef.name",
             "The Secret with the CA certificates, in ca.crt. Conflicts with mutualTLSSecretRef: that Secret"
-            " may hold ca.crt itself.",
+            " can contain ca.crt itself.",
         ),
         NAME,
         Mark.OF_HOLDER,
@@ -105,7 +105,8 @@ class RolloutStep:
     percentage: Annotated[float, Named("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
     """The version's share of new workflows, in percent."""
     pause: Annotated[timedelta, Named("pauseDuration"), duration(timedelta(seconds=30)), Example("90s")]
-    """How long the version keeps this share: at least 30s. After the last step it becomes current."""
+    """How long the version keeps this share: at least 30s. After the last step, the version becomes
+    current."""
 
 
 class Encoding(StrEnum):
@@ -141,7 +142,7 @@ class Gate:
     """The workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
     workflow_type: Annotated[str, LINE]
-    """The workflow type. The version's own workers must have registered it."""
+    """The workflow type. The version's own workers must register it."""
     input: Any = None
     """The workflow's input: any JSON. Conflicts with inputFrom and with the binary encodings."""
     input_from: GateInput | None = None
@@ -168,11 +169,11 @@ class Rollout:
         choice(*Strategy, hint="; only Progressive has steps"),
         Hint(f"one of {', '.join(Strategy)}"),
     ]
-    """Manual: a person moves the traffic. AllAtOnce: all traffic moves as soon as the version serves.
+    """Manual: a person moves the traffic. AllAtOnce: all traffic moves as soon as the version's workers poll.
     Progressive: traffic moves step by step."""
     steps: Annotated[tuple[RolloutStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
     """The steps of Progressive: at most 20, each higher than the one before. With Manual, only `twgen
-    promote` makes them."""
+    promote` takes them."""
     gate: Gate | None = None
     """A workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
@@ -189,7 +190,8 @@ class Sunset:
     scaledown_delay: timedelta = timedelta(hours=1)
     """How long a drained version keeps its replicas."""
     delete_delay: timedelta = timedelta(hours=24)
-    """How long its Deployment then stays with zero replicas. This delay begins when scaledownDelay ends."""
+    """How long a drained version then keeps its Deployment with zero replicas. This delay begins when
+    scaledownDelay ends."""
 
 
 @dataclass(frozen=True, slots=True)

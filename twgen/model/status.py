@@ -230,12 +230,12 @@ class VersionReport:
     is_target: bool
     """Whether it is the version that the spec describes."""
     status: VersionStatus
-    """The status in Temporal. NotRegistered: Temporal does not know the version."""
+    """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     percentage: Annotated[float | None, number(0, 100)]
     """The share of new workflows that it gets, in percent. Null: it is neither current nor ramping."""
     since: datetime | None
     """When it got this percentage, began to drain or was drained. For another status: when it was registered,
-    or when its Deployment was created. Null: not known."""
+    or when its Deployment was created. Null: unknown."""
     moved_by: Move | None
     """The change that gave the version its share, from its metadata in Temporal. Null: it has no share, this
     is not known, or another client has changed it since."""
@@ -255,10 +255,10 @@ class VersionReport:
     attached: tuple[AttachedView, ...]
     """The attached objects of the version, such as an HPA."""
     action: VersionAction
-    """The action on its Deployment. ScaleDown: render zero replicas. Drop: render it no longer. None: there
-    is no manifest to render."""
+    """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
+    no manifest to render."""
     reason: str
-    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    """The reason as a stable word, for programs. `because` gives it as a sentence."""
     because: Name
     """The reason for the action, as a sentence."""
     next: LaterAction | None
@@ -280,18 +280,18 @@ class WorkerReport:
     target: Annotated[str, Named("targetBuildID")]
     """The build ID of the current spec."""
     phase: Phase
-    """Settled: nothing is left to do. Waiting: for time or a person. Moving: a change is due now. Blocked: a
-    person must act."""
+    """Settled: nothing is left to do. Waiting: it waits for a time or a person. Moving: a change is due.
+    Blocked: a person must act."""
     reason: str
-    """A stable identifier of the reason, for programs. `because` gives it as a sentence."""
+    """The reason as a stable word, for programs. `because` gives it as a sentence."""
     because: Name
     """The reason for the phase, as a sentence."""
     unserved: str = ""
-    """Why no worker serves the new workflows, as a sentence. Empty: they are served."""
+    """The reason why no worker polls for new workflows, as a sentence. Empty: workers poll."""
     next: ReportedChange | None = None
     """The next change of traffic. Null: none is known."""
     waits_until: datetime | None = None
-    """When the wait ends. Null: that is not known, or nothing waits."""
+    """When the wait ends. Null: the end is unknown, or nothing waits."""
     owner: ReportedOwner = _UNKNOWN_OWNER
     """The manager of the worker in Temporal."""
     last_modifier: Annotated[str, Named("lastModifierIdentity")] = ""

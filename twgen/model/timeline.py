@@ -166,7 +166,7 @@ class Span:
     stage: Stage
     """The state of the version in plain words. `no new workflows`: its pods poll, but it gets no share."""
     status: VersionStatus
-    """The status in Temporal. NotRegistered: Temporal does not know the version."""
+    """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     percentage: Percentage
     """The share of new workflows that it gets, in percent."""
     replicas: int | None
@@ -204,12 +204,12 @@ class WorkerTimeline:
     server_version: str
     """The version of the Temporal server that is simulated."""
     outcome: Outcome
-    """How it ends. Settled: nothing is left to do. Waiting: for a person. Blocked: something is wrong.
-    Unfinished: the simulation was cut off."""
+    """The result. Settled: nothing is left to do. Waiting: it waits for a person. Blocked: something is
+    wrong. Unfinished: the simulation was cut off."""
     because: Name
     """The reason for the outcome, as a sentence."""
     ends: Seconds
-    """When the last event happens, in seconds after the beginning."""
+    """The time of the last event, in seconds after the beginning."""
     unchanged_since: timedelta
     """Since when the phase of the rollout and its reason have not changed."""
     events: tuple[Event, ...]
@@ -236,7 +236,7 @@ class WorkerTimeline:
 
     @property
     def most_replicas(self) -> int | None:
-        """The highest total number of replicas at one time. Null: not known."""
+        """The highest total number of replicas at one time. Null: unknown."""
         spans = [span for lane in self.lanes if lane.build_id for span in lane.spans]
         sizes = [span.replicas for span in spans]
         if None in sizes:

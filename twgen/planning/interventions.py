@@ -164,7 +164,7 @@ def retire(target: Target) -> Intervention:
         raise refused(
             target,
             "no version is current; `twgen drain` lists the workflows that still need the other versions, and"
-            " docs/remove.md describes the next steps",
+            " docs/upgrade.md describes the next steps",
         )
     if target.temporal.routing.ramping:
         raise refused(target, "a version ramps; run `twgen abort` first")
@@ -177,7 +177,7 @@ def retire(target: Target) -> Intervention:
             target,
             f"no worker without a version is known to poll {name}, so new workflows would wait there"
             " forever: run one that does, or stop starting workflows there and remove the worker from Git"
-            " (docs/remove.md)",
+            " (docs/upgrade.md)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
     will = f"send all new workflows to workers without a version, and drain {target.current}"

@@ -21,11 +21,11 @@ class Located(NamedTuple):
 
     problem: Annotated[Problem, Mark.INTERNAL]
     line: Annotated[int | None, whole_number(1)]
-    """The line in the file, from 1. Null: not known."""
+    """The line in the file, from 1. Null: unknown."""
 
     @property
     def file(self) -> str:
-        """The file. -: standard input."""
+        """The file. A hyphen means standard input."""
         return self.problem.document.source
 
     @property
@@ -51,7 +51,7 @@ class Validation:
     warnings: tuple[Located, ...]
     """The warnings. Empty with --strict."""
     deprecations: tuple[Located, ...]
-    """Fields and kinds written with an old name."""
+    """The old names of fields and kinds that the specs use."""
     refused: tuple[Located, ...] = ()
     """Warnings that `--strict` treats as problems."""
 

@@ -69,8 +69,7 @@ class ObjectReference:
     api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
     """The API group of the connection's kind."""
     namespace: Any = None
-    """Must be absent: a Connection is always in the worker's namespace, and a ClusterConnection is in
-    none."""
+    """Must be absent: a Connection is always in the worker's namespace, and a ClusterConnection has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class ConnectionReference:
     name: Annotated[str, NAME] = ""
     """The name of the connection."""
     kind: Annotated[ConnectionKind | None, _KIND._replace(may_be_empty=True)] = None
-    """Connection or ClusterConnection. If absent, both are looked up."""
+    """Connection or ClusterConnection. If absent, twgen searches for both."""
     api_group: Annotated[bool, _API_GROUP._replace(may_be_empty=True)] = False
     """The API group of the connection's kind."""
     object_ref: ObjectReference | None = None
@@ -97,10 +96,10 @@ class WorkerOptions:
     temporal_namespace: Annotated[str, LINE, Mark.REQUIRED] = ""
     """The Temporal namespace that the workers poll."""
     task_queue: Annotated[str, LINE] = ""
-    """The task queue. Pods get it as TEMPORAL_TASK_QUEUE. Changing it makes a new version."""
+    """The task queue. Pods get it as TEMPORAL_TASK_QUEUE. If you change it, you get a new version."""
     custom_build_id: Annotated[str, Named("unsafeCustomBuildID"), CUSTOM_BUILD_ID] = ""
-    """Your own build ID. If the pod template changes and this build ID does not, the pods are replaced in
-    place."""
+    """Your own build ID. If the pod template changes and this build ID does not, Kubernetes replaces the pods
+    in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +116,19 @@ class WorkerFields:
     """How traffic moves to a new version."""
     replicas: Annotated[int | None, INT32] = None
     """The number of pods of each version that takes traffic. Leave it out if an autoscaler sets the number.
-    With neither, a new version has 1 pod."""
+    Without this field and an autoscaler, a new version has 1 pod."""
     min_ready_seconds: Annotated[int, INT32] = 0
-    """How many seconds a pod must be ready before it counts as available."""
+    """The number of seconds that a pod must be ready before it counts as available."""
     progress_deadline_seconds: Annotated[int, POSITIVE] = 600
-    """After how many seconds without progress a Deployment counts as failed."""
+    """The number of seconds without progress after which a Deployment counts as failed."""
     template: Any = None
-    """The pod template. The first container is the worker, and the build ID begins with the tag of its
-    image."""
+    """The pod template. The first container is the worker. The build ID begins with the tag of its image."""
     deployment: DeploymentFields | None = None
-    """A Deployment's spec, as in version 1.13 of the controller and later. It conflicts with spec.template,
-    and the numbers in spec have no effect."""
+    """The spec of a Deployment, as in version 1.13 of the controller and later. Conflicts with spec.template.
+    With it, spec.replicas, spec.minReadySeconds and spec.progressDeadlineSeconds have no effect."""
     sunset: Sunset = Sunset()
-    """When a drained version is removed. A version is drained when its last pinned workflow has ended."""
+    """The delays before a drained version is removed. A version is drained when its last pinned workflow has
+    ended."""
 
 
 def parse_worker(

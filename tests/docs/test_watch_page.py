@@ -27,7 +27,7 @@ from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 
-PAGE = (ROOT / "docs" / "metrics.md").read_text()
+PAGE = (ROOT / "docs" / "watch.md").read_text()
 DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
 PANELS = {"stat": stat.Options, "table": table.Options, "timeseries": timeseries.Options}
 """What the panels of each type that we use have as `options`."""

@@ -1,4 +1,4 @@
-"""The policies of the page are valid, and it explains every field with its default."""
+"""The policies of the page are valid, and it lists every field with its default."""
 
 import json
 import re
@@ -9,17 +9,34 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks, run
 from tests.docs.test_specs_page import BLOCKS as SPECS
+from tools.parts import parts
 from twgen.model.policy import Policy
 from twgen.model.shapes import Findings
 from twgen.specs.fields import Fields
 from twgen.specs.policies import POLICY, default_policy
 from twgen.yaml.reader import read_documents
 
-PAGE = (ROOT / "docs" / "policies.md").read_text()
-BLOCKS = blocks(PAGE, "yaml")
+PAGE = (ROOT / "docs" / "rolloutpolicy.md").read_text()
+BLOCKS = [text for text in blocks(PAGE, "yaml") if "kind: RolloutPolicy\n" in text]
 SCHEMA = json.loads((ROOT / "schemas" / "rolloutpolicy.json").read_text())
-DEFAULTS = re.findall(r"`(\w+)`\*\* \(default `([^`]+)`\)", PAGE)
-"""Each field that the page gives a default, and that default as YAML."""
+SECTIONS = dict(
+    re.findall(r"^### RolloutPolicy: (.+)\n\n((?:- .+\n)+)", parts(PAGE)["RolloutPolicy"], re.MULTILINE)
+)
+"""The lists of fields, by their titles."""
+
+
+def listed(title: str) -> list[tuple[str, str]]:
+    """The fields of the spec itself in a section, or of one field of it, each with its default."""
+    lines = re.findall(r"^- `(?:spec\.)?(\w+)`(.*)$", SECTIONS[title], re.MULTILINE)
+    return [(name, "".join(re.findall(r" Default: `([^`]+)`\.$", text))) for name, text in lines]
+
+
+FIELDS = [*listed("spec"), *listed("rare fields")]
+DEFAULTS = [
+    *(f"{name}: {default}" for name, default in FIELDS if default),
+    *(f"unserved: {{{name}: {default}}}" for name, default in listed("spec.unserved")),
+]
+"""The fields to which the page gives a default, each with that default as YAML."""
 
 
 def policy_of(text: str) -> Policy:
@@ -75,19 +92,13 @@ def test_plan_shows_what_becomes_of_old_workflows(example: Path) -> None:
     assert "continue-as-new" in line
 
 
-def test_page_has_a_paragraph_for_every_field() -> None:
-    fields = set(SCHEMA["properties"]["spec"]["properties"])
-    explained = {
-        name
-        for line in re.findall(r"^(\*\*`\w+`\*\*.*)", PAGE, re.MULTILINE)
-        for name in re.findall(r"\*\*`(\w+)`\*\*", line)
-    }
-    assert explained == fields
+def test_page_has_a_line_for_every_field() -> None:
+    assert {name for name, _ in FIELDS} == {*SCHEMA["properties"]["spec"]["properties"]}
 
 
-@pytest.mark.parametrize(("field", "default"), DEFAULTS)
-def test_default_on_the_page_is_the_one_of_the_program(field: str, default: str) -> None:
-    assert policy_of(f"{field}: {default}") == default_policy()
+@pytest.mark.parametrize("default", DEFAULTS)
+def test_default_on_the_page_is_the_one_of_the_program(default: str) -> None:
+    assert policy_of(default) == default_policy()
 
 
 def test_page_has_every_default() -> None:
@@ -97,4 +108,4 @@ def test_page_has_every_default() -> None:
         if field.get("default") is not None
     }
     assert with_default
-    assert with_default <= {name for name, _ in DEFAULTS}
+    assert with_default <= {name for name, default in FIELDS if default}
