@@ -49,9 +49,17 @@ def test_page_shows_what_is_filled_in(specs: Path) -> None:
         if item["kind"] == "HorizontalPodAutoscaler"
         and item["metadata"]["labels"]["temporal.io/build-id"] == TARGET
     ]
-    [shown, _] = SHOWN
+    [shown, *_] = SHOWN
     for metric in scaler["spec"]["metrics"]:
         assert metric["external"]["metric"]["selector"]["matchLabels"] == read_documents(shown)[0]
+
+
+def test_page_shows_why_an_autoscaler_must_keep_a_pod(specs: Path) -> None:
+    (specs / "scaling.yaml").write_text(BLOCKS[0].replace("minReplicas: 2", "minReplicas: 0"))
+    ended = run(specs, "validate", ".")
+    [_, shown, _] = SHOWN
+    assert ended.returncode == 1
+    assert shown in ended.stdout
 
 
 def test_trigger_of_keda_on_the_page_asks_for_the_backlog_of_one_version(specs: Path) -> None:
@@ -87,5 +95,5 @@ def test_page_shows_the_warning_about_two_autoscalers(tmp_path: Path) -> None:
     (folder / "snapshot.yaml").write_text(write_documents([world]))
     ended = run(folder, "plan", ".", "--snapshot", "snapshot.yaml", "-o", "json")
     [worker] = json.loads(ended.stdout)["workers"]
-    [_, shown] = SHOWN
+    [*_, shown] = SHOWN
     assert " ".join(shown.split()) in worker["warnings"]
