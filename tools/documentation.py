@@ -61,7 +61,7 @@ def main() -> None:
     moment = ("--now", "2026-11-21T05:28:00Z")
     told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
     replace(page, "… shop/payments  Waiting  Temporal", told)
-    page = ROOT / "docs" / "simulate.md"
+    page = ROOT / "docs" / "rollout.md"
     replace(page, "✓ shop/payments  Settled", on_terminal("simulate", "."))
     picture = output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)

@@ -109,7 +109,7 @@ def test_page_shows_the_status_of_the_example() -> None:
 
 
 def test_page_shows_the_simulation_of_the_example() -> None:
-    page = ROOT / "docs" / "simulate.md"
+    page = ROOT / "docs" / "rollout.md"
     assert on_terminal("simulate", ".") in blocks(page, "text")
     drawn = run(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout

@@ -27,7 +27,7 @@ from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
 _ROOT = Path(__file__).parents[2]
-PAGE = _ROOT / "docs" / "buttons.md"
+PAGE = _ROOT / "docs" / "steer.md"
 A_LOOK = 20.0
 """Seconds, shorter than from one look of a Job to the next, which would see it without being asked."""
 ACCOUNTS = ("on-call", "leads", "guest")

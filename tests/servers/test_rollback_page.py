@@ -32,10 +32,16 @@ def test_reset_starts_workflows_of_a_bad_version_again_on_the_older_one(story: S
     assert {version_of(story, each) for each in names} == {"v2"}, "a rollback does not move them"
 
     block = re.compile(r"^```\n(temporal workflow reset .*?)^```$", re.MULTILINE | re.DOTALL)
-    of_one, of_all = block.findall(PAGE.read_text())
+    of_one, of_all, moved = block.findall(PAGE.read_text())
     types(story, of_one.replace("order-17", one))
     eventually(lambda: version_of(story, one) == "v1", SOON)
     assert {version_of(story, each) for each in others} == {"v2"}
+    names_of_page = {"order-17": others[0], "shop/payments": story.worker.name, "v3.0.1-5d2a": "v1"}
+    for of_page, here in names_of_page.items():
+        moved = moved.replace(of_page, here)
+    types(story, moved)
+    eventually(lambda: version_of(story, others[0]) == "v1", SOON)
+    assert version_of(story, others[1]) == "v2"
     query = of_all.replace("shop/payments:v3.0.0-97f7", f"{story.worker.name}:v2")
 
     def are_reset() -> bool:

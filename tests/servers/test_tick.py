@@ -102,7 +102,7 @@ def test_ticks_that_share_the_workers_are_numbered_pods(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     every = built(tmp_path)
-    page = (ROOT / "docs" / "operating.md").read_text()
+    page = (ROOT / "docs" / "tick.md").read_text()
     [shown] = re.findall(r"^```yaml\n(components:\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     [installation] = read_documents((tmp_path / "kustomization.yaml").read_text())
     [change] = read_documents(shown)
