@@ -71,6 +71,7 @@ def documents() -> dict[str, dict[str, Any]]:
         versions=told,
         judgements=judged,
         scheduled_actions=scheduled_actions,
+        differs=("spec.containers[worker].image",),
         old_records=("v0",),
     )
     later = ReportedChange(RoutingAction.SET_RAMP, "v3", 5, plan.now)

@@ -279,6 +279,8 @@ def test_pods_that_a_chart_renders_differently_each_time_are_warned_of(checkout:
     assert (refused.returncode, refused.stdout.count(warning)) == (1, 1)
     assert warning in twgen(checkout / "chart", "lock", ".", *asked).stderr
     assert warning in twgen(checkout / "chart", "plan", ".", *asked, *world).stderr
+    assert warning in twgen(checkout / "chart", "render", ".", *OFFLINE).stderr
+    assert warning not in twgen(checkout / "chart", "status", ".", *asked, *world).stderr, "it costs a render"
     worker.write_text(fixed)
     write(checkout, {"chart/templates/secret.yaml": WITH_TEXT.replace("TEXT", text)})
     accepted = twgen(checkout / "chart", "validate", ".", *asked, "--strict")

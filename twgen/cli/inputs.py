@@ -33,7 +33,7 @@ from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs, with_hooks
 from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.warnings import with_lost_references
-from twgen.reading.charts import warnings_of_chart
+from twgen.reading.charts import changing_pods, unescaped_placeholders
 from twgen.reading.documents import Documents, located, read_ledgers, read_snapshot_file
 from twgen.reading.templated import DIRECTORY, read_input
 from twgen.rendering.jobs import RolloutJobs
@@ -59,11 +59,14 @@ _MOST_REPEATED = 20
 """Warnings about documents in one worker's intent: each becomes an Event."""
 
 
-def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool = False) -> Specs:
+def load_specs(
+    settings: Settings, *, needs_worker: bool = False, or_name: bool = False, renders_again: bool = False
+) -> Specs:
     """The specs of the paths; raises InvalidDocuments with all problems, and prints the warnings.
 
     A missing worker is also a warning; raises InvalidInput if one is needed. With `or_name`, `worker/NAME`
-    means the specs that the rollout of a worker in the cluster was rendered with.
+    means the specs that the rollout of a worker in the cluster was rendered with. `renders_again` is as for
+    `parse`; strict commands and the plugin do it too.
     """
     if or_name and (named := named_worker(settings)):
         from twgen.cli.by_name import specs_of_named
@@ -71,7 +74,8 @@ def load_specs(settings: Settings, *, needs_worker: bool = False, or_name: bool 
         return specs_of_named(settings, named)
     # planning a single file uses the same ledger as planning its folder, or locking it
     documents = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
-    specs = parse(settings, documents)
+    renders_again = renders_again or settings.strict or settings.environment.is_plugin
+    specs = parse(settings, documents, renders_again=renders_again)
     specs = specs._replace(problems=(*specs.problems, *refused_manifests(specs.manifests)), manifests=())
     warnings = specs.unknown_fields + specs.warnings
     is_wrong = specs.problems or documents.unreadable or any(map(_is_of_policy, specs.unknown_fields))
@@ -102,8 +106,11 @@ def _is_of_policy(unknown_field: Problem) -> bool:
     return kind is not None and kind.name == POLICY
 
 
-def parse(settings: Settings, documents: Documents) -> Specs:
-    """The specs in the documents, with the problems that follow from the operator's choices."""
+def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> Specs:
+    """The specs in the documents, with the problems that follow from the operator's choices.
+
+    `renders_again`: a chart is rendered a second time, to find pods that are never the same.
+    """
     operator = settings.operator
     has_hooks = operator.rollout.driver is Driver.HOOK
     specs = parse_specs(
@@ -127,7 +134,9 @@ def parse(settings: Settings, documents: Documents) -> Specs:
         specs = specs._replace(warnings=(*specs.warnings, *unusable))
     if operator.file and not operator.rollout.image:
         specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
-    of_chart = warnings_of_chart(settings.input, settings.paths, documents)
+    of_chart = [*unescaped_placeholders(settings.input, settings.paths)]
+    if renders_again:
+        of_chart += changing_pods(settings.input, settings.paths, specs.workers)
     specs = specs._replace(warnings=(*specs.warnings, *of_chart))
     if not tracks_jobs(specs.workers, operator.rollout.image):
         return specs

@@ -20,10 +20,11 @@ from twgen.cli.inputs import (
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
+from twgen.cli.render import warn_of_changing_pods
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.drivers import warned_of_drivers
-from twgen.planning.plan import make_plan
+from twgen.planning.plan import make_plan, with_differences
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.json_text import json_text
 from twgen.reporting.plan.document import PLAN
@@ -67,7 +68,9 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
     plan = make_plan(specs.workers, world, now, caller)
     warned = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
-    plan = warned_of_drivers(replace(plan, workers=workers), settings.operator)
+    plan = with_differences(replace(plan, workers=workers), world)
+    plan = warned_of_drivers(plan, settings.operator)
+    warn_of_changing_pods(settings, specs, warned)
     seen = Observation(world, caller, plan, now, settings.operator)
     keep(specs, seen)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))

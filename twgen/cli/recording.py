@@ -83,7 +83,7 @@ def record_targets(
             " the cluster, and -n NAMESPACE if the templates set no namespace"
         )
     folder = ledger_folder(settings.paths[0])
-    specs = load_specs(settings)
+    specs = load_specs(settings, renders_again=True)
     settings.warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)

@@ -1,6 +1,7 @@
 """`twgen render`, and `twgen diff`, which compares the render with the cluster."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,18 +21,21 @@ from twgen.cli.inputs import (
 from twgen.cli.option_table import OPTIONS
 from twgen.cli.options import INPUT, READING, Grouped, given_options, options, output_option, paths_argument
 from twgen.cli.output import keep, write
-from twgen.cli.settings import Settings, settings_of, settings_outside_argocd
+from twgen.cli.settings import Settings, named_worker, settings_of, settings_outside_argocd
 from twgen.cli.signals import hold_signals
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
+from twgen.model.plan import WorkerVersions
 from twgen.planning.drivers import drivers_with_objects, warned_of_driver
 from twgen.planning.plan import VersionsPlan, plan_versions, with_pod_warnings
+from twgen.reading.charts import changing_pods
 from twgen.reading.documents import located
 from twgen.rendering.jobs import Manifest
 from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.reporting.problems import problem_lines
 from twgen.specs.manifests import without_hooks_of_helm
 from twgen.specs.namespaces import with_namespaces
+from twgen.specs.parse import Specs
 
 
 @click.command(cls=Grouped)
@@ -78,6 +82,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         if jobs:
             warned = (warned_of_driver(worker, settings.operator) for worker in plan.workers)
             plan = plan._replace(workers=tuple(warned))
+        warn_of_changing_pods(settings, specs, plan.workers)
         keep(world)
         drivers = drivers_with_objects(settings.operator) if jobs else ()
         refuse_collisions(settings, specs, plan.workers, drivers)
@@ -102,6 +107,20 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     keep(specs, plan, manifests)
     settings.warn(plan_warnings(plan.workers, plan.warnings))
     return manifests
+
+
+def warn_of_changing_pods(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
+    """Warn if a chart gives a new target other pods at each render; a target that exists proves the opposite.
+
+    It renders the chart again, unless `load_specs` has done that.
+    """
+    is_checked = settings.strict or settings.environment.is_plugin or named_worker(settings)
+    targets = (
+        item for worker in workers for item in worker.versions if item.build_id == worker.spec.build_id
+    )
+    if not is_checked and any(target.live is None for target in targets):
+        doubts = changing_pods(settings.input, settings.paths, specs.workers)
+        settings.warn(problem_lines(located(doubts, settings.sources)))
 
 
 _SIGNALLED = 128

@@ -75,7 +75,7 @@ def command(output: str, **params: Any) -> None:
         if output != "text":
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
-    specs = parse(settings, documents)
+    specs = parse(settings, documents, renders_again=True)
     validation = _validation(settings, documents, specs)
     count = len(validation.problems) + len(validation.refused) + len(validation.unreadable)
     is_missed = not (specs.workers or specs.manifests or count)

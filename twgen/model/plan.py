@@ -212,6 +212,9 @@ class WorkerPlan:
     scheduled_actions: Annotated[tuple[ScheduledAction, ...], Named("draining")] = ()
     """The actions of the policy's `draining` on open workflows of draining versions, in order for each
     version."""
+    differs: Annotated[tuple[str, ...], Mark.LEFT_OUT] = ()
+    """The fields of the pod template in which a new target differs from the current version. Absent: none, or
+    the current version is not known."""
     old_records: Annotated[tuple[str, ...], Named("prunes"), Mark.LEFT_OUT] = ()
     """The versions that `twgen tick` deletes in Temporal once no workflow needs them, by the policy's
     `keepRecords`: build IDs. Absent if there are none."""

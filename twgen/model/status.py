@@ -318,6 +318,8 @@ class WorkerReport:
     """The target, then the current and ramping versions, then the others, newest first."""
     warnings: tuple[str, ...] = ()
     """Warnings about this worker, one sentence each."""
+    differs: Annotated[tuple[str, ...], Mark.INTERNAL] = field(default=(), compare=False)
+    """As `WorkerPlan` has them; empty also: it was read from a document."""
     old_records: Annotated[tuple[str, ...], Mark.INTERNAL] = field(default=(), compare=False)
     """As `WorkerPlan` has them; empty also: it was read from a document."""
     rollout: Annotated["RolloutStatus | None", Mark.INTERNAL] = field(default=None, compare=False)

@@ -17,6 +17,7 @@ from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.polling import queue_warnings
 from twgen.planning.routing.table import plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
+from twgen.planning.versions.differences import differing_fields
 from twgen.planning.versions.facts import rival_autoscalers
 from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.warnings import uncounted_versions, unused_patches, warnings_about_pods
@@ -72,6 +73,15 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         scheduled_actions=planned_actions(target),
         old_records=tuple(record.build_id for record in records_to_prune(target)),
     )
+
+
+def with_differences(plan: Plan, world: World) -> Plan:
+    """The plan with the fields in which each new target differs from the current version, for people."""
+    workers = (
+        replace(worker, differs=differing_fields(worker.spec, worker_world(worker.spec, world), plan.now))
+        for worker in plan.workers
+    )
+    return replace(plan, workers=tuple(workers))
 
 
 def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:

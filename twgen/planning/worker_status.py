@@ -155,6 +155,7 @@ def _worker(
         ),
         versions=tuple(_versions(worker, target, percentages, attached)),
         warnings=worker.versions.warnings,
+        differs=worker.differs,
         old_records=worker.old_records,
     )
 

@@ -2,16 +2,17 @@
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import differing_paths, value_at
 from twgen.model.problem import Document, Problem
+from twgen.model.spec import WorkerSpec
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.templated import HELM, OPTIONAL, Input, read_input
-from twgen.specs.kinds import CHART_FILE, WORKER, kind_of
+from twgen.specs.kinds import CHART_FILE
 from twgen.versioning.names import FIELD_PLACEHOLDERS
 
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
@@ -21,26 +22,34 @@ _MOST_BYTES = 2**20
 """Of each file of a chart: what is longer is data."""
 
 
-def warnings_of_chart(settings: Input, paths: Sequence[str], rendered: Documents) -> Iterator[Problem]:
-    """What is hardly meant in a chart, and harms its workers; raises InvalidInput."""
+def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Problem]:
+    """A warning for each placeholder of twgen that helm replaces with nothing; raises InvalidInput."""
     if settings.kind != HELM or len(paths) != 1:
         return
     chart = Path(paths[0])
     of_chart = Document(str(chart / CHART_FILE), 0, None)
-    texts = dict(_texts(settings, chart))
-    for file, text in texts.items():
+    for file, text in _texts(settings, chart):
         for name in dict.fromkeys(
             match[1] for match in re.finditer(_OURS, text) if _is_for_helm(text, match)
         ):
             escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
             why = f"helm replaces {{{{ .{name} }}}} in {file} with nothing, before twgen sees it"
             yield Problem(of_chart, "", f"{why}: write {escaped}")
-    tells_time = any(re.search(_TIME, text) for text in texts.values())
-    if tells_time or any(re.search(_RANDOM, text) for text in texts.values()):
+
+
+def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each text in a worker's pods that differs in another render of its chart.
+
+    It renders the chart if that has a random function or the time; raises InvalidInput.
+    """
+    if settings.kind != HELM or len(paths) != 1:
+        return
+    texts = [text for _, text in _texts(settings, Path(paths[0]))]
+    tells_time = any(re.search(_TIME, text) for text in texts)
+    if tells_time or any(re.search(_RANDOM, text) for text in texts):
         if tells_time:
             time.sleep(1.0)  # the functions tell whole seconds
-        again = read_input(settings, paths, Sources(), ledgers=False)
-        yield from _changing_pods(rendered, again)
+        yield from _differences(workers, read_input(settings, paths, Sources(), ledgers=False))
 
 
 def _is_for_helm(text: str, match: re.Match[str]) -> bool:
@@ -48,17 +57,17 @@ def _is_for_helm(text: str, match: re.Match[str]) -> bool:
     return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
 
 
-def _changing_pods(first: Documents, second: Documents) -> Iterator[Problem]:
-    """A warning for each text in a worker's pods that differs in two renders of the chart."""
-    again = {_name(item): item for item in second.documents}
-    for document in first.documents:
+def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator[Problem]:
+    again = {_name(item): item for item in rendered.documents}
+    for document in (worker.document for worker in workers):
         other = again.get(_name(document))
-        if not other or not (kind := kind_of(document.value)) or kind.name != WORKER:
+        if not other:
             continue
-        pods, other_pods = (value_at(item.value, "spec", "template") for item in (document, other))
-        for path in differing_paths(pods, other_pods, "spec.template"):
-            why = "is another text at each render of the chart, so that each makes another version"
-            yield Problem.at(document, path, f"{why}: leave out random texts, and the time")
+        for place in ("spec.template", "spec.deployment.template"):
+            pods, other_pods = (value_at(item.value, *place.split(".")) for item in (document, other))
+            for path in differing_paths(pods, other_pods, place):
+                why = "is another text at each render of the chart, so that each makes another version"
+                yield Problem.at(document, path, f"{why}: leave out random texts, and the time")
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:

@@ -12,6 +12,7 @@ from twgen.model.draining import BatchAction, ScheduledAction
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.problem import counted
 from twgen.model.status import VersionReport, WorkerReport
+from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.actions import MOST_REPEATS, in_words, is_due
 from twgen.planning.sentences import listed, spoken
 
@@ -26,6 +27,8 @@ SIGNS: Mapping[Phase, str] = {
 COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
 """The most rows of one worker: Temporal itself keeps as many versions by default."""
+_FIELDS = 6
+"""The most fields that are named in which versions differ."""
 _NAMED = 3
 """The most versions that a folded row names."""
 
@@ -100,6 +103,14 @@ def records_phrase(worker: WorkerReport) -> str:
     if not worker.old_records:
         return ""
     return f"{several(list(worker.old_records))} in Temporal, once no open workflow is pinned to them"
+
+
+def differences_phrase(worker: WorkerReport) -> str:
+    """The fields in which a new target differs from the current version; empty: none is known."""
+    if not worker.differs:
+        return ""
+    [current] = (item.build_id for item in worker.versions if item.status is VersionStatus.CURRENT)
+    return f"differs from {current} in {listed(worker.differs, _FIELDS)}"
 
 
 def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tuple[str, ...]]]:

@@ -16,7 +16,7 @@ PLAN = document_of(
         WorkerPlan: _printed(
             WorkerPlan,
             *("name", "temporal_namespace", "target", "manager", "phase", "unserved", "routing", "gates"),
-            *("judgements", "scheduled_actions", "old_records", "each_version", "warnings"),
+            *("judgements", "scheduled_actions", "differs", "old_records", "each_version", "warnings"),
             shapes={
                 **REPORTED,
                 RoutingPlan: _printed(

@@ -40,6 +40,7 @@ from twgen.planning.worker_status import urgency
 from twgen.reporting.phrases import (
     actions_of_versions,
     actions_phrase,
+    differences_phrase,
     folded_warnings,
     judgement_phrase,
     records_phrase,
@@ -158,6 +159,7 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
     was_read = all(version.cluster_was_read for version in worker.versions)
     phrases = (
         ("target", target_phrase(worker)),
+        ("change", differences_phrase(worker)),
         ("next", next_phrase(worker, now)),
         ("gate", gate_phrase(worker)),
         *(("metric", judgement_phrase(judged)) for judged in worker.analysis),

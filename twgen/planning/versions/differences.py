@@ -1,0 +1,55 @@
+"""The fields in which a new target differs from the current version: one of them gave it its build ID."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from twgen.cluster.server_defaults import compare, without_server_fields
+from twgen.model.paths import join_path, value_at
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import WorkerWorld
+from twgen.planning.versions.facts import version_facts
+from twgen.versioning.injection import names_found
+from twgen.versioning.pod_templates import content_of, injected_names
+
+_LONGEST = 40
+"""Characters of a value that is shown."""
+
+
+def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
+    """Paths into the pod template, with the values of labels and images, since no secret is in these.
+
+    Empty: the target is current, or no record of the current version was read.
+    """
+    current = world.temporal.routing.current if world.temporal else None
+    if not current or current.build_id == spec.build_id:
+        return ()
+    [version] = version_facts(spec, world, now, among={current.build_id})
+    if not version.recorded:
+        return ()
+    after = spec.template.content
+    manifest = without_server_fields(version.recorded.manifest, after)
+    template, injected = manifest["spec"]["template"], injected_names(manifest)
+    if injected is None:
+        injected = names_found(template["spec"]) - names_found(after["spec"])
+    before = content_of(template, injected)
+    difference, old, new = compare(after, before), dict(_shown(before)), dict(_shown(after))
+    paths = (*difference.changed, *difference.added)
+    values = {path: (old.get(path), new.get(path)) for path in paths}
+    return tuple(
+        f"{path} ({was} → {is_now})" if was and is_now and was != is_now else path
+        for path, (was, is_now) in values.items()
+    )
+
+
+def _shown(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The values of labels, and of images without their repository, that are short, with their paths."""
+    values = {
+        join_path("metadata.labels", name): value
+        for name, value in (value_at(template, "metadata", "labels") or {}).items()
+    }
+    for field in ("initContainers", "containers"):
+        for container in template["spec"].get(field) or ():
+            image = container.get("image") or ""
+            values[f"spec.{field}[{container['name']}].image"] = image.rpartition("/")[2]
+    return ((path, value) for path, value in values.items() if 0 < len(value) <= _LONGEST)
