@@ -41,7 +41,7 @@ KINDS = {
         (
             *("spec.environment", "spec.history", "spec.missingTemplate", "spec.ownerReferences"),
             *("spec.controlPlaneSecretRef", "spec.serviceAccountName", "spec.deploymentLabels"),
-            *("spec.deploymentAnnotations", "spec.ignoreMissingTaskQueues"),
+            *("spec.deploymentAnnotations", "spec.ignoreMissingTaskQueues", "spec.credentialContainers"),
         ),
     ),
     "operatorconfig": Kind(

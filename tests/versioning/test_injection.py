@@ -69,6 +69,36 @@ def test_variable_of_the_team_s_own_is_never_taken_for_an_injected_one() -> None
     assert changed["volumes"] == [volume]
 
 
+TWO = {"containers": [{"name": "proxy"}, {"name": "worker"}]}
+
+
+@pytest.mark.parametrize("generation", EnvironmentNames)
+@pytest.mark.parametrize(
+    ("credentials", "secret"),
+    [
+        ({"api_key_secret": SecretKey("key", "k")}, {"TEMPORAL_API_KEY"}),
+        ({"mutual_tls_secret": "client"}, {"temporal-tls"}),
+    ],
+)
+def test_only_the_holders_get_the_credentials_and_all_containers_the_rest(
+    generation: EnvironmentNames, credentials: dict[str, Any], secret: set[str]
+) -> None:
+    connection = replace(PLAIN.connection, tls_server_name="server", **credentials)
+    everywhere = with_injection(TWO, injection(connection, IDENTITY, generation))
+    limited = with_injection(TWO, injection(connection, IDENTITY, generation, ("worker",)))
+    proxy, worker = limited["containers"]
+    assert worker == everywhere["containers"][1]
+    assert limited.get("volumes") == everywhere.get("volumes")
+    kept = {item["name"] for item in (*proxy["env"], *proxy.get("volumeMounts", ()))}
+    left_out = {item["name"] for item in (*worker["env"], *worker.get("volumeMounts", ()))} - kept
+    assert secret <= left_out <= {*secret, *(name for name in left_out if "KEY" in name or "CERT" in name)}
+    found = injection_found(limited, injection(connection, IDENTITY, generation).names)
+    assert found == injection(connection, IDENTITY, generation, ("worker",))
+    assert is_injected_throughout(limited, found.names, IDENTITY.worker_deployment, IDENTITY.build_id)
+    assert injection_found(everywhere, found.names).holders is None
+    assert with_injection(limited, found, found.names) == limited
+
+
 TRUSTING = replace(PLAIN, connection=replace(PLAIN.connection, ca_secret="temporal-ca"))  # noqa: S106 - a name
 KEY = SecretKey("key", "k")
 TRUSTING_KEY = replace(TRUSTING, connection=replace(TRUSTING.connection, api_key_secret=KEY))

@@ -163,6 +163,7 @@ def _content(
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
     """The injection: of the spec's connection if its hash is recorded, else read from the template."""
     recorded = live.recorded
+    found = injection_found(recorded.manifest["spec"]["template"]["spec"], injected)
     generation = generation_of(injected)
     if generation and recorded.connection_hash == connection_hash(spec.connection):
         identity = Identity(
@@ -172,5 +173,5 @@ def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str])
             or spec.worker_deployment,
             live.build_id,
         )
-        return injection(spec.connection, identity, generation)
-    return injection_found(recorded.manifest["spec"]["template"]["spec"], injected).of_build_id(live.build_id)
+        return injection(spec.connection, identity, generation, found.holders)
+    return found.of_build_id(live.build_id)

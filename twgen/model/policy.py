@@ -234,6 +234,11 @@ class Policy:
     """The names of the injected variables: Current, or an older set (HostPort: TEMPORAL_HOST_PORT,
     WORKER_BUILD_ID; BinaryChecksum: TEMPORAL_HOST_PORT, WORKER_BINARY_CHECKSUM). A change applies to new
     versions only."""
+    credential_containers: Annotated[tuple[Annotated[str, NAME], ...] | None, Each(least=1, is_set=True)] = (
+        None
+    )
+    """The containers that get the worker's credentials: TEMPORAL_API_KEY, or the client certificate. If
+    absent, every container gets them, as with the controller. A change applies to new versions only."""
     owner_references: OwnerReferences = OwnerReferences.RENDER
     """Render: the Deployment of each version owns its attached objects. None: they have no owner."""
     history: Annotated[tuple[HistorySource, ...], Each(is_set=True)] = tuple(HistorySource)

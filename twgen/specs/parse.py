@@ -22,7 +22,13 @@ from twgen.specs.connections import CONNECTION
 from twgen.specs.manifests import hooks_on_versions, marks_on_versions, marks_without_effect, requests_in
 from twgen.specs.neighbours import collisions, target_objects, warnings_of_neighbours
 from twgen.specs.pod_warnings import warn_of_claims
-from twgen.specs.policies import POLICY, check_steps, default_policy, warn_of_idle_replicas
+from twgen.specs.policies import (
+    POLICY,
+    check_credential_containers,
+    check_steps,
+    default_policy,
+    warn_of_idle_replicas,
+)
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.together import may_meet, parse_when, warn_of_attached
 from twgen.specs.workers import parse_worker
@@ -215,6 +221,7 @@ def _workers(
         for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)
         if not spec.fields.findings.problems
     ]
+    check_credential_containers(of_kind[kinds.POLICY], right)
     check_steps(of_kind[kinds.POLICY], right)
     _note_orphans(
         documents.specs, documents.uncertain, {(worker.namespace, worker.name) for worker in workers}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from twgen.model.analysis import Analysis, PrometheusQuery, WorkflowFailures
@@ -250,11 +251,43 @@ def default_policy() -> Policy:
     return policy
 
 
-def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each step without effect on the worker that the policy names, or on any of its workers."""
+def _by_policy(workers: Iterable[WorkerSpec]) -> dict[int, list[WorkerSpec]]:
+    """The workers of each policy, by the identity of its document."""
     of_policy: dict[int, list[WorkerSpec]] = {}
     for worker in workers:
         of_policy.setdefault(id(worker.policy.document), []).append(worker)
+    return of_policy
+
+
+def check_credential_containers(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each container that no worker of the policy has, and a worker that would get no credentials."""
+    of_policy = _by_policy(workers)
+    for spec in policies:
+        own_workers = of_policy.get(id(spec.document), [])
+        holders = own_workers[0].policy.credential_containers if own_workers else None
+        if holders is None:
+            continue
+        names_of = {
+            worker.name: [item["name"] for item in worker.template.content["spec"]["containers"]]
+            for worker in own_workers
+        }
+        known = list(dict.fromkeys(chain.from_iterable(names_of.values())))
+        for index, name in enumerate(holders):
+            if name not in known:
+                of = own_workers[0].policy.worker or "any of its workers"
+                wrong = f"{quoted(name)} is not a container of {of}"
+                field = f"credentialContainers[{index}]"
+                spec.fields.problem(field, f"{wrong}{did_you_mean(name, known)}")
+        if set(holders) <= set(known):
+            for worker, names in names_of.items():
+                if set(holders).isdisjoint(names):
+                    why = f"names no container of {worker}, which would get no credentials"
+                    spec.fields.problem("credentialContainers", why)
+
+
+def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each step without effect on the worker that the policy names, or on any of its workers."""
+    of_policy = _by_policy(workers)
     for spec in policies:
         own_workers = of_policy.get(id(spec.document), ())
         if not own_workers:

@@ -1,6 +1,6 @@
 """The variables and volumes for a version's pods to connect to Temporal, as the controller injects them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -54,6 +54,8 @@ _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 TRUSTED = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
 """The variable that names the file with the certificates to trust."""
+_CREDENTIALS = frozenset({_API_KEY, TLS_VOLUME, *(name for names in _NAMES.values() for name in names[-2:])})
+"""The variables with a credential or its file, and the mount with the file."""
 _EVER_INJECTED = frozenset(
     {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(*_NAMES.values())
 ) - {""}
@@ -74,6 +76,8 @@ class Injection:
     variables: tuple[dict[str, Any], ...]
     mounts: tuple[dict[str, Any], ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
+    holders: frozenset[str] | None = None
+    """The only containers that get its credentials; None: every container gets them."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -94,8 +98,21 @@ class Place(NamedTuple):
     worker_deployment: str = ""
 
 
-def injection(connection: Connection, identity: Identity, names: EnvironmentNames) -> Injection:
-    """The variables and volumes that the controller injects, in its order."""
+def injection(
+    connection: Connection,
+    identity: Identity,
+    names: EnvironmentNames,
+    holders: Collection[str] | None = None,
+) -> Injection:
+    """The variables and volumes that the controller injects, in its order.
+
+    The controller gives the credentials to every container, as None does.
+    """
+    injected = _injection(connection, identity, names)
+    return injected if holders is None else replace(injected, holders=frozenset(holders))
+
+
+def _injection(connection: Connection, identity: Identity, names: EnvironmentNames) -> Injection:
     variable = _NAMES[names]
     plain = {
         variable.address: connection.host_port,
@@ -139,10 +156,15 @@ def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> d
     nothing else is changed.
     """
     removed = frozenset(replacing)
-    containers = [
-        _merged(container, removed, env=new.variables, volumeMounts=new.mounts)
-        for container in pod.get("containers") or ()
-    ]
+    containers = []
+    for container in pod.get("containers") or ():
+        is_without = new.holders is not None and container.get("name") not in new.holders
+        left_out = _CREDENTIALS if is_without else frozenset[str]()
+        variables, mounts = (
+            tuple(item for item in items if item["name"] not in left_out)
+            for items in (new.variables, new.mounts)
+        )
+        containers.append(_merged(container, removed, env=variables, volumeMounts=mounts))
     return _merged({**pod, "containers": containers}, removed, volumes=new.volumes)
 
 
@@ -172,15 +194,24 @@ def build_id_variable(environment: EnvironmentNames) -> str:
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """The injection under these names: the pod's volumes, and the first container with such a variable."""
+    """The injection under these names: the pod's volumes, and the container with the most such variables."""
 
     def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
         return tuple(item for item in owner.get(field) or () if item.get("name") in names)
 
-    for container in pod.get("containers") or ():
-        if variables := matching(container, "env"):
-            return Injection(variables, matching(container, "volumeMounts"), matching(pod, "volumes"))
-    return Injection(())
+    containers = pod.get("containers") or ()
+    all_variables = [matching(container, "env") for container in containers]
+    variables = max(all_variables, key=len, default=())
+    if not variables:
+        return Injection(())
+    mounts = matching(containers[all_variables.index(variables)], "volumeMounts")
+    holders = frozenset(
+        container["name"]
+        for container, own in zip(containers, all_variables, strict=True)
+        if any(item["name"] in _CREDENTIALS for item in own)
+    )
+    is_whole = len(holders) in {0, len(containers)}
+    return Injection(variables, mounts, matching(pod, "volumes"), None if is_whole else holders)
 
 
 def names_found(pod: Pod) -> frozenset[str]:
@@ -231,7 +262,8 @@ def is_injected_throughout(pod: Pod, names: frozenset[str], worker_deployment: s
     injected = injection_found(pod, names)
     namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
     identity = Identity(namespace, worker_deployment, build_id)
-    expected = injection(_connection_in(injected), identity, generation_of(names) or EnvironmentNames.CURRENT)
+    generation = generation_of(names) or EnvironmentNames.CURRENT
+    expected = injection(_connection_in(injected), identity, generation, injected.holders)
     return expected.names == names and with_injection(pod, expected, names) == pod
 
 

@@ -12,6 +12,7 @@ from twgen.versioning.injection import (
     connection_fits,
     generation_of,
     injection,
+    injection_found,
     is_injected_throughout,
     names_found,
     possible_names,
@@ -33,7 +34,7 @@ Template = Mapping[str, Any]
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
     """The pod template of the spec's target, with everything that the controller adds to it."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    new = injection(spec.connection, identity, spec.policy.environment)
+    new = injection(spec.connection, identity, spec.policy.environment, spec.policy.credential_containers)
     pod = with_injection(spec.template.content["spec"], new)
     hashes = {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash}
     return marked_template(spec, spec.build_id, spec.template.content, hashes, pod)
@@ -59,8 +60,10 @@ def reconnected(
     """A recorded Deployment with the spec's connection in place of these names of its pods."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
     # code that reads the names of one generation does not find another generation's
-    new = injection(spec.connection, identity, generation_of(replaced) or spec.policy.environment)
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
+    generation = generation_of(replaced) or spec.policy.environment
+    holders = injection_found(template["spec"], replaced).holders
+    new = injection(spec.connection, identity, generation, holders)
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
     pod = with_injection(template["spec"], new, replaced)
     connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
