@@ -94,3 +94,12 @@ def test_watch_of_a_folder_without_a_worker_is_no_rollout_that_has_ended(run: Ru
     ended = run("status", "specs", "-w", "--no-cluster")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "no worker found in specs" in ended.stderr
+
+
+@pytest.mark.usefixtures("story")
+def test_page_has_the_title_that_is_given_and_a_snapshot_has_no_context(run: Run) -> None:
+    for given, title in (((), "Temporal workers"), (("--title", "prod & eu"), "prod &amp; eu")):
+        ended = run("status", "specs", *WORLD, "-o", "html", *given)
+        assert ended.returncode == 0, ended
+        assert f"<title>{title}</title>" in ended.stdout
+        assert f"<h1>{title}</h1>" in ended.stdout

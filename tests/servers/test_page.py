@@ -19,7 +19,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from urllib3 import request
 
 from testing.browser import Look, browser, look
-from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.cluster import DEFAULT_CONTEXTS, Cluster
 from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, TWGEN
 from tests.strategies import NOW
@@ -227,6 +227,7 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             driver.get(opened)
             eventually(lambda: driver.current_url == url)
             assert "as it was" in says(driver)
+            assert driver.title == f"Temporal workers of {DEFAULT_CONTEXTS[0]}"
             open_worker(driver)
             record(cluster, namespace, replace(status, message="as it is"))
             eventually(lambda: "as it is" in says(driver))

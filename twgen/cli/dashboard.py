@@ -47,7 +47,17 @@ _RIGHTS_LAST = 300.0
 
 @click.command(cls=Grouped)
 @options(
-    *("all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"),
+    *(
+        "all_namespaces",
+        "namespace",
+        "interval",
+        "listen",
+        "title",
+        "no_browser",
+        "timeout",
+        "kubeconfig",
+        "context",
+    ),
     *("operator_config", "quiet"),
     all_namespaces="Show the rollouts of every namespace.",
     namespace="Show the rollouts of this namespace.",
@@ -88,6 +98,7 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
         def show() -> None:
             statuses = servers.run((), read)
             presses.ask_rights(statuses)
+            board.title = settings.page_title(servers.context)
             board.show(statuses, clock())
 
         show()

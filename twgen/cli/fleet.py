@@ -124,7 +124,8 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         is_reported = output in _SHOWS_ORPHANS and not (expected or worker)
         fleet = _Fleet(statuses, servers.run((), orphans) if is_reported else (), clock())
         if patience is None:
-            _print(fleet, output, color, detailed=detailed)
+            title = settings.page_title(servers.context)
+            _print(fleet, output, color, detailed=detailed, title=title)
         else:
             is_painted = output == "text" and is_terminal()
             screen = painted(color, detailed=detailed) if is_painted else nullcontext(_Printed(output))
@@ -166,7 +167,7 @@ async def read_fleet(
     return [overdue(status, clock()) for status in records.shown]
 
 
-def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
+def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool, title: str = "") -> None:
     if output == "json":
         warnings = [*lines_without_details(fleet.statuses), *fleet.orphans]
         write(json_text(STATUS.write(fleet_status(fleet.statuses, clock(), warnings))))
@@ -175,7 +176,7 @@ def _print(fleet: _Fleet, output: str, color: str, *, detailed: bool) -> None:
     elif output == "html":
         from twgen.reporting.page.pages import fleet_page
 
-        write(fleet_page(fleet.statuses, clock()))
+        write(fleet_page(fleet.statuses, clock(), title=title))
     elif wants_tree(color):
         write(fleet.tree(clock(), layout_for(color, detailed=detailed)))
     else:

@@ -189,6 +189,13 @@ class Servers:
         self._is_reading = False
         return answer
 
+    @property
+    def context(self) -> str:
+        """The context of the kubeconfig that was read; empty: none was, or the account of a Pod."""
+        opened = self._connections
+        reached = opened.kubernetes.reached if opened and opened.kubernetes else self._reached
+        return reached.context if reached else ""
+
     def _open(self, workers: Sequence[InTemporal]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}

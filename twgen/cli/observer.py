@@ -35,6 +35,8 @@ class Observation:
     operator: Operator = field(default_factory=Operator)
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
     """The attached objects that were read, by namespace."""
+    context: str = ""
+    """The context of the kubeconfig that was read; empty: none was, or the account of a Pod."""
 
     @cached_property
     def status(self) -> Status:
@@ -87,7 +89,9 @@ class Observer:
         workers = [spec for spec in specs.workers if not self._unread or spec.key in world.workers]
         now, caller = planning_time(settings, world), settings.planning_caller
         plan = warned_of_drivers(make_plan(workers, world, now, caller), settings.operator)
-        return Observation(world, caller, plan, now, settings.operator, self._attached(plan))
+        attached = self._attached(plan)
+        context = self._servers.context if self._servers else ""
+        return Observation(world, caller, plan, now, settings.operator, attached, context)
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
         """The state of objects attached to live versions; nothing without a cluster."""

@@ -352,6 +352,7 @@ _ROWS = (
     Option("--worker", "The worker, if there are several.", NAME),
     Option("--argocd-namespace", "Namespace of Argo CD.", NAME, default="argocd"),
     Option("--listen", "Listen at this address, instead of a free port of 127.0.0.1.", ADDRESS),
+    Option("--title", "Title of the page, instead of one with the context of the kubeconfig.", NAME),
     Option("--no-browser", "Do not open a browser."),
     Option("--from", "The current manager, to take the worker over from.", NAME, renamed="owner"),
     Option("-y --yes", "Do not ask for confirmation."),

@@ -150,6 +150,7 @@ class Board:
 
     refreshed_every: float
     """Seconds."""
+    title: str = "Temporal workers"
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
     """None: nothing has been read yet."""
@@ -187,7 +188,7 @@ class Board:
         if not body or rendered_with != failure:
             shown = (self.statuses, now, self.offers, self.links)
             if kind == _PAGE:
-                text = fleet_page(*shown, refreshed_every=self.refreshed_every)
+                text = fleet_page(*shown, title=self.title, refreshed_every=self.refreshed_every)
             else:
                 text = json.dumps({"failure": failure, "fleet": fleet_part(*shown)}, ensure_ascii=False)
             body = _Body.of(text.encode())

@@ -80,6 +80,7 @@ class Settings:
     no_cluster: bool = False
     kubeconfig: str = ""
     context: str = ""
+    title: str = ""
     prometheus: tuple[PrometheusServer, ...] = ()
     shard: int = 0
     shards: int = 1
@@ -111,6 +112,10 @@ class Settings:
         """
         servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
+
+    def page_title(self, context: str) -> str:
+        """The title of a page about the cluster of a context; empty: a Pod's own cluster, or none."""
+        return self.title or (f"Temporal workers of {context}" if context else "Temporal workers")
 
     @property
     def rendering_caller(self) -> Caller:

@@ -35,7 +35,7 @@ def _rollout_statuses(status: Status) -> list[RolloutStatus]:
     return statuses
 
 
-def _text(status: Status, color: str, *, verbose: bool) -> str:
+def _text(status: Status, color: str, *, verbose: bool, **_: str) -> str:
     if not wants_tree(color):
         return "".join(f"{line.text}\n" for line in status_lines(status))
     from twgen.reporting.status.trees import status_text
@@ -43,16 +43,16 @@ def _text(status: Status, color: str, *, verbose: bool) -> str:
     return status_text(status, layout_for(color, detailed=verbose))
 
 
-def _openmetrics(status: Status, _: str, **__: bool) -> bytes:
+def _openmetrics(status: Status, _: str, **__: bool | str) -> bytes:
     from twgen.reporting.status.metrics import openmetrics
 
     return openmetrics(_rollout_statuses(status), None, {})
 
 
-def _html(status: Status, _: str, **__: bool) -> str:
+def _html(status: Status, _: str, *, title: str, **__: bool | str) -> str:
     from twgen.reporting.page.pages import fleet_page
 
-    return fleet_page(_rollout_statuses(status), status.now)
+    return fleet_page(_rollout_statuses(status), status.now, title=title)
 
 
 _REPORTS: Mapping[str, Callable[..., str | bytes]] = {
@@ -104,7 +104,15 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
     " this time.",
     namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, of the rollouts.",
 )
-@options("from_cluster", "all_namespaces", "quiet", "verbose", "color")
+@options(
+    "from_cluster",
+    "all_namespaces",
+    "title",
+    "quiet",
+    "verbose",
+    "color",
+    title="With -o html: title of the page, instead of one with the context of the kubeconfig.",
+)
 def command(output: str, color: str, watch: bool, interval: float, verbose: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the state of every worker and its versions, and the next change. Changes nothing.
 
@@ -151,7 +159,9 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     elif not patience:
         # a program would take the workers that were read for all of them
         unread: list[Unread] | None = [] if output == "text" else None
-        write(_REPORTS[output](observe(settings, unread).status, color, verbose=verbose))
+        seen = observe(settings, unread)
+        title = settings.page_title(seen.context)
+        write(_REPORTS[output](seen.status, color, verbose=verbose, title=title))
         if unread:
             raise unread_error(unread)
     elif settings.snapshot or settings.now:

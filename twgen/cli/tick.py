@@ -59,12 +59,13 @@ _MISSED = 3
 
 @click.command(cls=Grouped)
 @options(
-    *("all_namespaces", "namespace", "every", "metrics", "shards", "shard"),
+    *("all_namespaces", "namespace", "every", "metrics", "title", "shards", "shard"),
     *("argocd_server", "argocd_token_file", "argocd_ca_file"),
     *("timeout", "via", "ca_file", "kubeconfig", "context", "only_listed_connections", "prometheus"),
     *("operator_config", "quiet"),
     all_namespaces="Check the workers of every namespace.",
     namespace="Check the workers of this namespace.",
+    title="With --metrics: title of the page, such as the name of the cluster.",
     timeout="Time limit for each answer of a server (20s).",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
@@ -93,7 +94,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         shards = f"--shards ({settings.shards})"
         raise InvalidInput(f"--shard must be below {shards}, since the first of them is 0")
     refreshes = _refreshes(settings, params)
-    exposed = Exposed(Board(every or 0, links=settings.operator.links))
+    exposed = Exposed(Board(every or 0, settings.page_title(""), links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     if settings.operator.tick.rollouts and every is None:
         raise InvalidInput("tick.rollouts of the OperatorConfig needs --every: a rollout takes many checks")

@@ -63,6 +63,12 @@ def test_what_needs_a_person_comes_first_and_of_equals_the_oldest() -> None:
     assert "✗ Temporal cannot be reached" in page
 
 
+def test_page_has_the_title_that_names_its_cluster() -> None:
+    page = fleet_page([SETTLED], NOW, title="Temporal workers of <prod>")
+    assert page.count("Temporal workers of &lt;prod&gt;") == 2
+    assert "<h1>Temporal workers</h1>" in fleet_page([SETTLED], NOW)
+
+
 def with_steps(*steps: tuple[float, str, str, bool]) -> RolloutStatus:
     names = ("percentage", "place", "gate", "untilPromoted")
     written = [dict(zip(names, step, strict=True)) for step in steps]

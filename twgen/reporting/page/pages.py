@@ -82,17 +82,18 @@ class RampSteps(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def fleet_page(
+def fleet_page(  # noqa: PLR0913 - the parts of a page
     statuses: Sequence[RolloutStatus],
     now: datetime,
     offers: Offers = lambda _: (),
     links: Links = _NO_LINKS,
     *,
+    title: str = "Temporal workers",
     refreshed_every: float = 0,
 ) -> str:
     """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
     fleet = _fleet(statuses, now, offers, links)
-    return _page(title="Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
+    return _page(title=title, now=now, refreshed_every=refreshed_every, **fleet)
 
 
 def fleet_part(
