@@ -151,9 +151,23 @@ def test_picture_stays_within_its_frame(name: str) -> None:
     assert all(float(item.attrib["y"]) < height for item in root.iter(f"{SVG}text"))
 
 
-def test_picture_says_every_stage_in_words() -> None:
-    words = {element.text for element in drawn(TIMELINES["progressive"]).iter(f"{SVG}text")}
-    assert {stage.value for stage in Stage} <= words
+def stages_in(timeline: Timeline) -> list[str]:
+    drawn_ones = {span.stage for worker in timeline.workers for lane in worker.lanes for span in lane.spans}
+    return [stage.value for stage in Stage if stage in drawn_ones]
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_legend_has_exactly_the_stages_of_the_picture(name: str) -> None:
+    assert list(legend(drawn(TIMELINES[name]))) == stages_in(TIMELINES[name])
+
+
+def test_picture_names_each_worker_once_and_the_page_in_its_own_heading() -> None:
+    timeline = TIMELINES["two-workers"]
+    for worker in timeline.workers:
+        titled = [element.text or "" for element in drawn(timeline).iter(f"{SVG}text")]
+        assert [text for text in titled if worker.worker in text and "Simulated rollout of" in text]
+        bare = ET.fromstring(timeline_svg(timeline, titled=False))  # noqa: S314 - our own
+        assert not [element for element in bare.iter(f"{SVG}text") if worker.worker in (element.text or "")]
 
 
 def legend(root: ET.Element) -> dict[str, str]:
@@ -167,9 +181,8 @@ def legend(root: ET.Element) -> dict[str, str]:
 
 
 def test_every_stage_has_a_colour_of_its_own() -> None:
-    colours = legend(drawn(TIMELINES["progressive"]))
-    assert list(colours) == [stage.value for stage in Stage]
-    assert len(set(colours.values())) == len(Stage)
+    colours = {name: colour for each in TIMELINES.values() for name, colour in legend(drawn(each)).items()}
+    assert len(set(colours.values())) == len(colours) == len(Stage)
 
 
 def swatches(root: ET.Element) -> dict[str, str]:

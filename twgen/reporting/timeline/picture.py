@@ -24,7 +24,7 @@ from twgen.reporting.timeline.summary import (
 )
 
 _NARROWEST = 860.0
-_TITLE_HEIGHT = 30.0
+_TITLE_HEIGHT = 26.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
 """The height of a line of words on a share, in pixels."""
@@ -74,16 +74,15 @@ _WIDTH_OF_CHARACTER = 0.6
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     """The picture as one self-contained file: shares of new workflows, stages of versions, and a time axis.
 
-    A page with its own heading shows it without the title.
+    A page with its own headings shows it without titles.
     """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
     widest = max((scale.width for scale in scales), default=0.0)
     width = max(_NARROWEST, _NAMES + widest + 2 * _MARGIN)
-    legend = _MARGIN + (_TITLE_HEIGHT if titled else 0)
-    panels, top = [], legend + 32
+    panels, top = [], _MARGIN + 32
     for worker, scale in zip(timeline.workers, scales, strict=True):
-        panels.append(_Panel(worker, timeline, scale, top, width))
+        panels.append(_Panel(worker, timeline, scale, top, width, titled=titled))
         top = panels[-1].bottom
     size = {"width": _number(width), "height": _number(top)}
     box = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {size['width']} {size['height']}"}
@@ -93,12 +92,11 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     described = (sentence for worker in timeline.workers for sentence in summary(worker))
     SubElement(root, "desc").text = " ".join(described)
     _draw(root, "rect", width=width, height=top, fill="#ffffff", rx=8)
-    if titled:
-        _write_text(root, "Simulated rollout", _MARGIN, _MARGIN + 12, 18, font_weight="bold")
     x = _MARGIN
-    for stage in Stage:
-        _bar(root, (x, legend), (14, 14), stage)
-        _write_text(root, stage.value, x + 20, legend + 11, 11)
+    drawn = {span.stage for worker in timeline.workers for lane in worker.lanes for span in lane.spans}
+    for stage in (stage for stage in Stage if stage in drawn):
+        _bar(root, (x, _MARGIN), (14, 14), stage)
+        _write_text(root, stage.value, x + 20, _MARGIN + 11, 11)
         x += 32 + _width_of(stage.value, 11)
     for panel in panels:
         panel.draw(root)
@@ -175,12 +173,19 @@ def _share_at(lane: Lane, moment: timedelta) -> float:
 class _Panel:
     """One worker in the picture."""
 
-    def __init__(
-        self, worker: WorkerTimeline, timeline: Timeline, scale: Scale, top: float, width: float
+    def __init__(  # noqa: PLR0913 - the timeline, its place and its look
+        self,
+        worker: WorkerTimeline,
+        timeline: Timeline,
+        scale: Scale,
+        top: float,
+        width: float,
+        *,
+        titled: bool,
     ) -> None:
         """Place each part, in pixels from the top."""
         self.worker, self.begins, self.scale = worker, timeline.begins, scale
-        self.top, self.width = top, width
+        self.top, self.width, self.titled = top, width, titled
         columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
         self.head = wrap(f"{rollout_phrase(worker.rollout)}. Sunset: {sunset_phrase(worker)}.", columns)
         assumed = "; ".join(words for words, _ in assumptions(worker, timeline))
@@ -194,7 +199,8 @@ class _Panel:
             ),
         ]
         self.foot = [line for sentence in sentences for line in wrap(sentence, columns)]
-        self.share_top = top + 44 + _LINE * len(self.head)
+        self.head_top = top + 18 + (_TITLE_HEIGHT if titled else 0)
+        self.share_top = self.head_top + _LINE * len(self.head)
         self.lanes_top = self.share_top + _SHARE_HEIGHT + 14
         self.axis_top = self.lanes_top + _LANE_HEIGHT * len(worker.lanes) + 4
         self.foot_top = self.axis_top + (70 if timeline.begins else 42)
@@ -212,11 +218,12 @@ class _Panel:
         """Draw it into a picture."""
         worker, top = self.worker, self.top
         _draw(root, "line", x1=_MARGIN, x2=self.width - _MARGIN, y1=top, y2=top, stroke=_RULE)
-        outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
-        title = f"{worker.worker}: {route(worker)}  {outcome}"
-        _write_text(root, title, _MARGIN, top + 26, 16, font_weight="bold")
+        if self.titled:
+            outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
+            title = f"Simulated rollout of {worker.worker}: {route(worker)}  {outcome}"
+            _write_text(root, title, _MARGIN, top + 26, 16, font_weight="bold")
         for index, line in enumerate(self.head):
-            _write_text(root, line, _MARGIN, top + 46 + index * _LINE, fill=_FAINT)
+            _write_text(root, line, _MARGIN, self.head_top + 2 + index * _LINE, fill=_FAINT)
         for x in map(_x_of, self.scale.positions.values()):
             _draw(root, "line", x1=x, x2=x, y1=self.share_top, y2=self.axis_top, stroke="#e2e8f0")
         self._draw_shares(root)
