@@ -128,8 +128,8 @@ def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run,
     ended = run("import", "-", "--folder", "workers", given=json.dumps(deployment(env=[])))
     assert ended.returncode == 0, ended
     lines = ended.stderr.splitlines()
-    at = lines.index("fill in the missing values, then run `twgen lock workers`:")
-    assert lines[at + 1].startswith("payments.yaml: spec.workerOptions.temporalNamespace")
+    at = lines.index("do the following, then run `twgen lock workers`:")
+    assert lines[at + 1].startswith("payments.yaml: fill in spec.workerOptions.temporalNamespace")
     assert not (tmp_path / "workers" / "twgen.lock").exists()
 
 

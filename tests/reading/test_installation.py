@@ -105,6 +105,79 @@ def test_application_is_a_name_or_none(tracked: str, application: str) -> None:
     assert replace(intent_of(SPEC, "twgen/me"), application=tracked).argocd_name == application
 
 
+PODS = {"containers": [{"name": "w", "envFrom": [{"configMapRef": {"name": "settings"}}]}]}
+LABELLED = {
+    "metadata": {"name": "payments"},
+    "spec": {"template": {"metadata": {"labels": {"app": "payments"}}, "spec": PODS}},
+}
+
+
+def scaled(name: str, deployment: str = "payments", **metadata: Any) -> Mapping[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "shop", **metadata},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": deployment}},
+    }
+
+
+def budgeted(name: str, app: str) -> Mapping[str, Any]:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": app}}}}
+
+
+class WithWorker(Cluster):
+    """The same, with a Deployment and a ConfigMap; without the right to read these `forbidden` ones."""
+
+    def __init__(self, forbidden: tuple[str, ...] = (), **lists: list[Mapping[str, Any]]) -> None:
+        super().__init__(**lists)
+        self.forbidden = forbidden
+
+    async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
+        kind, _, name = path.rpartition("/")
+        if {kind.rpartition("/")[2], name} & {*self.forbidden}:
+            return 403, {"message": f"no right to {path}"}
+        if path.endswith("/deployments/payments"):
+            return 200, LABELLED
+        if path.endswith("/configmaps/settings"):
+            return 200, {"metadata": {"name": "settings"}, "data": {"TEMPORAL_HOST": "t:7233"}}
+        return await super().ask("GET", path)
+
+
+def brought(cluster: Cluster) -> list[str]:
+    found = asyncio.run(objects_to_import(cluster.client(), "shop", ("payments",), Deadline(5)))
+    return [f"{item.value['kind']} {item.value['metadata']['name']}" for item in found.documents]
+
+
+def test_deployment_brings_what_scales_it_what_protects_its_pods_and_what_they_read() -> None:
+    owner = [{"kind": "ScaledObject", "name": "by-queue"}]
+    cluster = WithWorker(
+        horizontalpodautoscalers=[
+            scaled("cpu"),
+            scaled("of-others", "reports"),
+            scaled("keda-hpa-by-queue", ownerReferences=owner),
+        ],
+        scaledobjects=[scaled("by-queue")],
+        poddisruptionbudgets=[budgeted("one-by-one", "payments"), budgeted("of-others", "reports")],
+    )
+    assert sorted(brought(cluster)) == [
+        "ConfigMap settings",
+        "Deployment payments",
+        "HorizontalPodAutoscaler cpu",
+        "PodDisruptionBudget one-by-one",
+        "ScaledObject by-queue",
+    ]
+
+
+def test_object_beside_a_deployment_that_may_not_be_read_is_said_and_the_rest_is_imported() -> None:
+    forbidden = ("horizontalpodautoscalers", "configmaps")
+    cluster = WithWorker(forbidden, poddisruptionbudgets=[budgeted("one-by-one", "payments")])
+    found = asyncio.run(objects_to_import(cluster.client(), "shop", ("payments",), Deadline(5)))
+    assert [item.value["kind"] for item in found.documents] == ["Deployment", "PodDisruptionBudget"]
+    assert [text.partition(":")[0] for text in found.unread] == [
+        "no HorizontalPodAutoscaler is imported",
+        "values of ConfigMap settings are not known",
+    ]
+
+
 def test_cluster_connection_is_asked_for_by_a_name_alone() -> None:
     reference = {"kind": "ClusterConnection", "name": "../../../../apis/apps/v1/namespaces/x/deployments/db"}
     metadata = {"name": "payments", "namespace": "shop"}

@@ -75,7 +75,7 @@ def test_address_that_is_not_plain_is_left_to_a_person(variables: dict[str, str]
     found, _ = imported(documents(with_env(*env)), "")
     connection = of_kind(found, "Connection")
     assert connection.comments["spec", "hostPort"].startswith(hint)
-    assert connection.missing == ("connection-temporal.yaml: spec.hostPort",)
+    assert connection.missing == ("connection-temporal.yaml: fill in spec.hostPort",)
     [problem] = parsed(found).problems
     assert problem.message == "is not filled in yet: write the address of Temporal"
 
@@ -114,7 +114,7 @@ def test_config_map_that_is_mounted_as_a_file_tells_the_address_too() -> None:
 def test_default_that_nobody_wrote_does_not_override_a_namespace_of_the_program() -> None:
     found, _ = imported(documents(deployment(env=[{"name": "TEMPORAL_ADDRESS", "value": ADDRESS}])), "")
     worker = of_kind(found, "WorkerDeployment")
-    assert worker.missing == ("payments.yaml: spec.workerOptions.temporalNamespace",)
+    assert worker.missing == ("payments.yaml: fill in spec.workerOptions.temporalNamespace",)
     [problem] = parsed(found).problems
     assert problem.path == "spec.workerOptions.temporalNamespace"
     assert problem.message.startswith("is not filled in yet")
@@ -320,6 +320,27 @@ def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
     why = "selects the pods by app, which the new ones do not have"
     told = f"{value['kind']} payments {why}: write temporal.io/deployment-name: payments there"
     assert missing == ((told,) if is_told else ())
+
+
+def test_variable_that_reads_a_label_that_is_left_out_gets_its_value() -> None:
+    def reads(label: str) -> dict[str, Any]:
+        path = f"metadata.labels['{label}']"
+        return {"name": "SERVICE_NAME", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+    for label, value in (("app", {"name": "SERVICE_NAME", "value": "payments"}), ("team", reads("team"))):
+        found, _ = imported(documents(with_env(reads(label))), "")
+        pods = of_kind(found, "WorkerDeployment").document["spec"]["template"]
+        assert pods["metadata"]["labels"] == {"team": "pay"}
+        assert value in pods["spec"]["containers"][0]["env"]
+    [specs] = [parsed(found)]
+    assert specs.warnings == ()
+
+
+def test_namespace_that_the_pods_do_not_say_is_what_an_sdk_uses() -> None:
+    found, _ = imported(documents(deployment(env=[{"name": "TEMPORAL_ADDRESS", "value": ADDRESS}])), "")
+    comments = of_kind(found, "WorkerDeployment").comments
+    says = "fill in: the pods do not say it; an SDK then uses default"
+    assert comments["spec", "workerOptions", "temporalNamespace"] == says
 
 
 def test_account_and_its_rights_are_no_news() -> None:

@@ -109,8 +109,8 @@ def test_plain_deployment_becomes_a_worker_and_its_connection() -> None:
 def test_what_a_deployment_does_not_tell_is_to_be_filled_in() -> None:
     found, _ = imported(documents(deployment(env=[])), "")
     assert [place for one in found for place in one.missing] == [
-        "payments.yaml: spec.workerOptions.temporalNamespace",
-        "connection-temporal.yaml: spec.hostPort",
+        "payments.yaml: fill in spec.workerOptions.temporalNamespace",
+        "connection-temporal.yaml: fill in spec.hostPort",
     ]
 
 
@@ -228,6 +228,16 @@ def test_variable_of_an_older_generation_stays_since_nothing_sets_it() -> None:
     [worker, connection], _ = imported(documents(deployment(env=env)), "")
     assert connection.document["spec"]["hostPort"] == "temporal.example.com:7233"
     assert worker.document["spec"]["template"]["spec"]["containers"][0]["env"] == env
+
+
+def test_objects_that_are_left_for_the_same_reason_are_one_line() -> None:
+    services = [
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop"}, "spec": {}}
+        for name in ("a", "b", "c", "d", "e")
+    ]
+    _, left = imported(documents(deployment(), *services), "")
+    why = "each is neither an object of the controller nor a Deployment"
+    assert left == [f"live.yaml: Service a, b, c and 2 more are not imported: {why}"]
 
 
 def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:

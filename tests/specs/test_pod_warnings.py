@@ -30,6 +30,18 @@ def test_memory_that_holds_a_program_is_not(amount: str | int) -> None:
     assert warnings(resources={"limits": {"memory": amount, "cpu": "500m"}}) == []
 
 
+@pytest.mark.parametrize(
+    ("label", "is_there"),
+    [("app", False), ("temporal.io/build-id", True), ("pod-template-hash", True)],
+)
+def test_variable_of_a_label_that_the_pods_do_not_have_is_warned_of(label: str, *, is_there: bool) -> None:
+    path = f"metadata.labels['{label}']"
+    found = warnings(env=[{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": path}}}])
+    place = "spec.template.spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"
+    warning = f"{place}: the pods have no label app, so NAME is empty: write its value"
+    assert found == ([] if is_there else [warning])
+
+
 @pytest.mark.parametrize("probe", ["livenessProbe", "readinessProbe", "startupProbe"])
 def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
     asked = {probe: {"httpGet": {"port": "health"}}}

@@ -130,6 +130,7 @@ def test_field_that_keda_takes_from_no_environment_is_refused(name: str) -> None
         ("namespac", "namespace"),
         ("buildID", "workerDeploymentBuildId"),
         ("taskQueues", "taskQueue"),
+        ("threshold", "targetQueueSize"),
         ("backlogAge", ""),
     ],
 )

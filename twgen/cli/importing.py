@@ -16,7 +16,7 @@ from twgen.executing.files import write_files
 from twgen.model.problem import Document, counted
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
-from twgen.reading.objects import objects_to_import
+from twgen.reading.objects import ToImport, objects_to_import
 from twgen.specs.imported_workers import Imported, identity_of
 from twgen.specs.imports import imported, live_versions
 from twgen.specs.kinds import WORKER
@@ -35,7 +35,7 @@ _DEPLOYMENT = "deployment/"
     *("folder", "from_cluster", "namespace", "timeout", "kubeconfig", "context", "quiet"),
     folder="Write the specs into this folder.",
     from_cluster="Import the controller's objects of a namespace, and each deployment/NAME given"
-    " instead of PATHs.",
+    " instead of PATHs, with its autoscalers and budgets.",
     namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, the"
     " namespace to read.",
 )
@@ -75,7 +75,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         say(f"wrote {listed(sorted(map(str, texts)))}")
     if missing := [value for spec in new for value in spec.missing]:
         again = "run this again" if live else f"run `twgen lock {folder}`"
-        for line in (f"fill in the missing values, then {again}:", *missing):
+        for line in (f"do the following, then {again}:", *missing):
             say(line)
         return
     workers = [spec.identity for spec in specs if not spec.is_whole and spec.identity[0] == WORKER]
@@ -117,16 +117,17 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
             raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
     bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
-    async def work(opened: Connections) -> tuple[list[Document], list[str]]:
+    async def work(opened: Connections) -> ToImport:
         client = opened.cluster_for("--from-cluster")
         return await objects_to_import(client, namespace, bare_names, opened.deadline())
 
     with Servers(settings) as servers:
-        documents, absent = servers.run((), work)
-    if absent:
-        absence = f"the API server does not have {listed(absent)} ({CONTROLLER_API})"
+        found = servers.run((), work)
+    if found.absent:
+        absence = f"the API server does not have {listed(found.absent)} ({CONTROLLER_API})"
         settings.warn([f"{absence}: none of the controller's objects is imported"])
-    return documents
+    settings.warn(found.unread)
+    return found.documents
 
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:

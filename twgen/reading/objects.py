@@ -1,19 +1,20 @@
 """Reading the objects of a cluster by kind: those attached to versions, and those that specs come from."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, listed, path_of
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, listed, path_of
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.planning.worker_status import AttachedRead
-from twgen.reading.kubernetes import owners_of, read_path
+from twgen.reading.kubernetes import owners_of, read_config_map, read_path
 from twgen.records.intent import Intent
 from twgen.specs.attached import KINDS
+from twgen.specs.imported_workers import is_of
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, names_of_kind
 from twgen.versioning.names import (
     CONTROLLER_API,
@@ -23,6 +24,7 @@ from twgen.versioning.names import (
     is_dns_name,
     selector_labels,
 )
+from twgen.versioning.pod_references import referenced_objects
 
 
 async def attached_objects(
@@ -94,13 +96,23 @@ def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
             yield Condition(*texts)
 
 
+class ToImport(NamedTuple):
+    """The objects of a namespace that specs can be made from."""
+
+    documents: list[Document]
+    absent: list[str]
+    """The kinds of the controller that the API server does not know."""
+    unread: list[str]
+    """Why objects next to a named Deployment could not be read."""
+
+
 async def objects_to_import(
     client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
-) -> tuple[list[Document], list[str]]:
-    """The controller's objects of a namespace, all Deployments of versions, and these other Deployments.
+) -> ToImport:
+    """The controller's objects, all Deployments of versions, and these other Deployments with what they use.
 
-    And the kinds of the controller that the API server does not know. Raises StateUnavailable if a named
-    Deployment does not exist, or an object may not be read.
+    Raises StateUnavailable if a named Deployment does not exist, or if it or an object of the controller may
+    not be read.
     """
     objects: list[Mapping[str, Any]] = []
     absent: list[str] = []
@@ -116,7 +128,40 @@ async def objects_to_import(
     named_objects = [await read_path(client, path, deadline) for path in paths]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
-    return [Document(f"namespace {namespace}", *item) for item in enumerate(objects)], absent
+    beside, unread = await _beside(client, namespace, named_objects, deadline)
+    documents = [Document(f"namespace {namespace}", *item) for item in enumerate([*objects, *beside])]
+    return ToImport(documents, absent, unread)
+
+
+async def _beside(
+    client: KubernetesClient, namespace: str, deployments: Sequence[Mapping[str, Any]], deadline: Deadline
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The autoscalers and budgets of these Deployments, and the ConfigMaps that their pods use.
+
+    And why some of them could not be read.
+    """
+    objects: list[Mapping[str, Any]] = []
+    unread: list[str] = []
+    for kind, rules in KINDS.items() if deployments else ():
+        marks = {"apiVersion": f"{kind.group}/{next(iter(rules.structs))}", "kind": kind.kind}
+        path = path_of(marks["apiVersion"], kind.kind, namespace)
+        try:
+            answer = await read_path(client, path, deadline, may_be_absent=True)
+            items = [{**item, **marks} for item in (listed(path, answer) if answer else ())]
+        except Forbidden as error:
+            unread.append(f"no {kind.kind} is imported: {error}")
+            continue
+        objects += [item for item in items if any(is_of(item, deployment) for deployment in deployments)]
+    pods = (value_at(deployment, "spec", "template", "spec") or {} for deployment in deployments)
+    named = {name for pod in pods for kind, name in referenced_objects(pod) if kind == "ConfigMap"}
+    for name in sorted(filter(is_dns_name, named)):
+        try:
+            found = await read_config_map(client, namespace, name, deadline)
+        except Forbidden as error:
+            unread.append(f"values of ConfigMap {name} are not known: {error}")
+            continue
+        objects += [{**found, "apiVersion": "v1", "kind": "ConfigMap"}] if found else []
+    return objects, unread
 
 
 async def _of_kind(

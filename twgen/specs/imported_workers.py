@@ -15,7 +15,7 @@ from twgen.specs.connections import FILL_IN, NO_ADDRESS
 from twgen.specs.imported_pods import Configurations, ImportedPods, Origin, imported_pods
 from twgen.specs.keda import REMOVED, VERSION_FIELDS
 from twgen.specs.kinds import ATTACHED, CONNECTION, POLICY, WORKER
-from twgen.specs.pod_warnings import selects
+from twgen.specs.pod_warnings import label_at, selects
 from twgen.specs.templates import CHART
 from twgen.versioning.names import (
     CONTROLLER_API,
@@ -154,7 +154,8 @@ def _worker(
     of_pods = {field: texts for field, texts in marks.items() if texts}
     pace = _pace(running.spec)
     has_size = spec.get("replicas") is not None and not autoscales
-    template = {**({"metadata": of_pods} if of_pods else {}), "spec": pods.spec}
+    left_out = {key: text for key, text in old_labels.items() if key not in labels}
+    template = {**({"metadata": of_pods} if of_pods else {}), "spec": _with_values(pods.spec, left_out)}
     body = {**({"replicas": spec["replicas"]} if has_size else {}), **pace, "template": template}
     steps, of_steps = _steps(running.steps)
     shown = [{name: item for name, item in step.items() if name != "until"} for step in steps]
@@ -178,19 +179,36 @@ def _worker(
             f"the first, {first}, is taken as the worker: the build ID comes from its image"
         )
     missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *of_steps)]
-    missing += _selected_by(running, pods, set(old_labels) - labels.keys() - _POD_HASHES, old_labels)
-    if comment := _comment(pods.temporal_namespace):
+    missing += _selected_by(running, pods, left_out.keys() - _POD_HASHES, old_labels)
+    if comment := _comment(pods.temporal_namespace, "the pods do not say it; an SDK then uses default"):
         comments["spec", "workerOptions", "temporalNamespace"] = comment
     if not pods.temporal_namespace.value:
-        missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace")
+        missing.append(f"{name}.yaml: fill in spec.workerOptions.temporalNamespace")
     head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
     return Imported(f"{name}.yaml", {**head, "spec": document}, comments, tuple(missing), is_whole=False)
 
 
-def _comment(origin: Origin) -> str:
+def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
+    """The pod with the values of these labels in place of the references that its variables make to them."""
+
+    def known(variable: Manifest) -> Manifest:
+        label = label_at(value_at(variable, "valueFrom", "fieldRef", "fieldPath"))
+        return {"name": variable["name"], "value": labels[label]} if label in labels else variable
+
+    lists = {
+        field: [
+            {**item, "env": [*map(known, item["env"])]} if item.get("env") else item for item in pod[field]
+        ]
+        for field in ("initContainers", "containers")
+        if pod.get(field)
+    }
+    return {**pod, **lists}
+
+
+def _comment(origin: Origin, unsaid: str = "the pods do not say it") -> str:
     """Where a value comes from; empty: from the variable that twgen sets."""
     if not origin.value:
-        return f"fill in: {origin.hint or 'the pods do not say it'}"
+        return f"fill in: {origin.hint or unsaid}"
     if not origin.name:
         return ""
     return f"from {origin.name}, which stays in the pods: a change here does not reach it"
@@ -208,7 +226,7 @@ def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[s
     comment = "; ".join(filter(None, (_comment(origin), needed)))
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": name, **where}}
     document = {**head, "spec": {"hostPort": origin.value or NO_ADDRESS, **credentials}}
-    missing = () if origin.value else (f"{file}: spec.hostPort",)
+    missing = () if origin.value else (f"{file}: fill in spec.hostPort",)
     comments: dict[Field, str] = {("spec", "hostPort"): comment} if comment else {}
     return Imported(file, document, comments, missing, is_whole=False)
 
@@ -251,6 +269,8 @@ def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
 def is_of(manifest: Manifest, deployment: Manifest) -> bool:
     """The object scales the Deployment, or protects its pods."""
     kind = KINDS.get(group_kind := GroupKind.of(manifest))
+    if value_at(manifest, "metadata", "ownerReferences"):
+        return False  # as the autoscaler that KEDA makes of a ScaledObject
     if not kind or manifest["apiVersion"].rpartition("/")[2] not in kind.structs:
         return False
     if group_kind == BUDGET:

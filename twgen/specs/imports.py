@@ -38,6 +38,8 @@ _OBJECT = excerpt(Field("metadata", METADATA, required=True), Field("spec", mapp
 _DEPLOYMENT = GroupKind("apps", "Deployment")
 _STATEFUL = GroupKind("apps", "StatefulSet")
 _RBAC = "rbac.authorization.k8s.io"
+_MOST_NAMED = 3
+"""Of the objects of one kind that are not imported for the same reason."""
 _NO_NEWS = {
     *(GroupKind("", kind) for kind in ("ConfigMap", "Namespace", "Pod", "Secret", "ServiceAccount")),
     *(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
@@ -66,7 +68,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         if isinstance(name := value_at(document.value, "metadata", "name"), str)
     }
     found: list[tuple[Document, Imported]] = []
-    left: list[str] = []
+    left: dict[tuple[str, str, str], list[str]] = {}
     for document in documents:
         value = document.value
         label = value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
@@ -78,16 +80,30 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         elif not (why := _why_not(value)):
             found.append((document, _of_controller(value)))
         elif GroupKind.of(value) not in _NO_NEWS:
-            left.append(_not_imported(document, why))
-    return _files(found, namespace, left), left
+            _leave(left, document, why)
+    specs = _files(found, namespace, left)
+    return specs, [_not_imported(*key, names) for key, names in left.items()]
 
 
-def _not_imported(document: Document, why: str) -> str:
-    named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
-    return f"{document.source}: {named} is not imported: {why}"
+def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
+    """Note why a document gives no spec, together with others of its file and kind."""
+    kind, name = str(value_at(document.value, "kind")), str(value_at(document.value, "metadata", "name"))
+    left.setdefault((document.source, kind, why), []).append(name)
 
 
-def _files(found: Iterable[tuple[Document, Imported]], namespace: str, left: list[str]) -> list[Imported]:
+def _not_imported(source: str, kind: str, why: str, names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    named = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    if len(names) == 1:
+        return f"{source}: {kind} {named} is not imported: {why}"
+    return f"{source}: {kind} {named} are not imported: {re.sub('^it ', 'each ', why)}"
+
+
+def _files(
+    found: Iterable[tuple[Document, Imported]],
+    namespace: str,
+    left: dict[tuple[str, str, str], list[str]],
+) -> list[Imported]:
     """One spec for each file; the files of several namespaces begin with their names."""
     found = list(found)
     several = len({_namespace(spec.document, namespace) for _, spec in found}) > 1
@@ -100,7 +116,7 @@ def _files(found: Iterable[tuple[Document, Imported]], namespace: str, left: lis
         )
         known = by_file.setdefault(file, renamed)
         if known.identity != spec.identity:
-            left.append(_not_imported(document, f"{file} is the file of another object as well: rename one"))
+            _leave(left, document, f"{file} is the file of another object as well: rename one")
         elif known.missing and not spec.missing:
             by_file[file] = renamed
     return list(by_file.values())

@@ -262,6 +262,8 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
     unknown = []
     for name in [name for name in metadata if name not in names]:
         finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
+        if name == "threshold" and not finding.instead_of:  # as other triggers call it
+            finding = Finding(finding.path, "KEDA has no such field; did you mean targetQueueSize?")
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
             finding = Finding(finding.path, why)

@@ -3,6 +3,7 @@
 Also of those that the pods of two versions cannot share: an old version keeps its pods until it is drained.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from json import dumps
@@ -34,6 +35,7 @@ _OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HOST_NAME = "kubernetes.io/hostname"
 _HASH = "pod-template-hash"
+_LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 """The label with which a Deployment marks the pods of each template."""
 _UNTIL = " until it is drained"
 
@@ -128,8 +130,15 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
     for index, constraint in enumerate(pod.get("topologySpreadConstraints") or ()):
         if warning := _warning_of_spread(constraint, worker):
             yield f"topologySpreadConstraints[{index}]", warning
+    own = value_at(worker.template.content, "metadata", "labels") or {}
+    labels = {_HASH, *own, *selector_labels(worker.name, worker.build_id)}
     on_host = pod.get("hostNetwork")
     for place, container in running_containers(pod):
+        for index, variable in enumerate(container.get("env") or ()):
+            label = label_at(value_at(variable, "valueFrom", "fieldRef", "fieldPath"))
+            if label and label not in labels:
+                why = f"the pods have no label {label}, so {variable['name']} is empty"
+                yield f"{place}.env[{index}].valueFrom.fieldRef.fieldPath", f"{why}: write its value"
         for index, port in enumerate(container.get("ports") or ()):
             number = port.get("hostPort") or (on_host and port["containerPort"])
             if number:
@@ -137,6 +146,12 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
                 field = "hostPort" if port.get("hostPort") else "containerPort"
                 remedy = f"{_UNTIL}: remove {'hostNetwork' if on_host else 'it'}"
                 yield f"{place}.ports[{index}].{field}", f"{why}{remedy}"
+
+
+def label_at(path: Any) -> str:
+    """The label that a field reference names; empty: it names none."""
+    match = _LABEL.fullmatch(path) if isinstance(path, str) else None
+    return match[1] if match else ""
 
 
 def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> str:

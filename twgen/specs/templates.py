@@ -31,7 +31,7 @@ from twgen.versioning.names import (
 )
 from twgen.versioning.stored_form import POD_TEMPLATE
 
-_MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
+_MUTABLE_TAGS = {"latest", "main", "master", "dev", "local", "edge", "nightly", "stable"}
 """Tags that are moved to a new image from time to time."""
 _PLACEHOLDER = re.compile(
     r"(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"

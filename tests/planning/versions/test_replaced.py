@@ -51,6 +51,16 @@ def names(spec: WorkerSpec, found: WorkerVersions) -> list[str]:
     ]
 
 
+def test_pod_never_has_the_budgets_of_a_template_with_its_old_and_its_new_name() -> None:
+    spec = replace(RAMPS, attached=(replace(BUDGET, name="other"),))
+    new = f"PodDisruptionBudget/{attached_resource_name('payments', 'other', 'v3')}"
+    renamed = versions(spec, attached=BUDGETED)
+    assert names(spec, renamed) == [], "Kubernetes evicts no pod with two budgets"
+    [swap] = swaps(renamed, [])
+    assert swap.after == AttachedRecord(frozenset({new}), frozenset({BUDGETED}))
+    assert names(spec, versions(spec, attached=BUDGETED, gone=BUDGETED)) == [new]
+
+
 def test_successor_is_rendered_once_its_predecessor_is_gone_and_what_does_something_else_at_once() -> None:
     waiting, gone = versions(RENAMED, attached=OLD), versions(RENAMED, attached=f"{BUDGETED},{OLD}", gone=OLD)
     assert names(RENAMED, waiting) == [BUDGETED]
