@@ -1,1 +1,1 @@
-"""Real servers and workers for tests and demos; never imported by twgen itself."""
+"""Starts real servers and workers for tests and demos. twgen itself never imports this package."""

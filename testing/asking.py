@@ -1,4 +1,4 @@
-"""The tests' own client of Temporal, which owes nothing to the program under test."""
+"""The tests' own Temporal client, which is independent of the program under test."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ _AT_ONCE = 16
 
 
 class Asker:
-    """One connection to a server, usable from any thread until it is closed.
+    """One connection to a server, which can be used from any thread until it is closed.
 
-    The options are those of `temporalio.service.ConnectConfig`.
+    `options` are for `temporalio.service.ConnectConfig`.
     """
 
     def __init__(self, address: str, options: Mapping[str, Any]) -> None:
@@ -29,15 +29,15 @@ class Asker:
         self._connected: ServiceClient | None = None
 
     def ask(self, method: str, requests: Sequence[Any], *, retry: bool = True) -> list[Any]:
-        """The answers of a method of the WorkflowService, some asked at a time.
+        """Send requests to a method of the WorkflowService, several at a time; returns the answers.
 
-        Raises the SDK's RPCError, or its RuntimeError without a connection; without `retry` at the first
-        refusal, even of a server that is only busy.
+        Raises the SDK's RPCError, or its RuntimeError if it cannot connect. Without `retry`, it raises the
+        first error, even a transient one.
         """
         return self._background.run(self._ask(method, requests, retry=retry))
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._connected = None
         self._background.close()
 
@@ -61,7 +61,7 @@ class Asker:
 
 
 def succeeds(change: Callable[[], object]) -> bool:
-    """The server does it; False: it refuses, or cannot be reached yet."""
+    """Whether a change succeeds; False if the server rejects it or cannot be reached yet."""
     from temporalio.service import RPCError
 
     try:

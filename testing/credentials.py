@@ -1,4 +1,4 @@
-"""Certificates and API keys for servers that ask for them; all are made here, none is worth anything."""
+"""Creates certificates and API keys for test servers."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from testing.leaks import credential
 
 SERVER_NAME = "temporal.example"
-"""What the certificate of a server is for, besides its address."""
+"""The name in the certificates of servers, in addition to their address."""
 
 _PAST, _FUTURE = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 _EXPIRED = datetime(2021, 1, 1, tzinfo=UTC)
@@ -26,14 +26,14 @@ _KEY_ID = "testing"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The PEM files of a certificate and of its private key."""
+    """The PEM files of a certificate and its private key."""
 
     certificate: Path
     key: Path
 
 
 class Authority:
-    """A certificate authority whose files are in the folder."""
+    """A certificate authority, with its files in the folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -49,7 +49,7 @@ class Authority:
         return self._files("server", x509.SubjectAlternativeName(names), _FUTURE)
 
     def client(self, name: str = "client", *, expired: bool = False) -> Certificate:
-        """A certificate of a client; expired: for years."""
+        """A client certificate. If `expired`, its validity ended years ago."""
         alternative = x509.SubjectAlternativeName([x509.DNSName(name)])
         return self._files(name, alternative, _EXPIRED if expired else _FUTURE)
 
@@ -58,7 +58,7 @@ class Authority:
         certificate = self._issue(_name(name), key.public_key(), extension, until)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         _, first, second, *_ = secret.decode().splitlines()
-        # the private number: what is around it is in certificates too
+        # only the private number: the rest is also in certificates
         credential(f"{first[48:]}\n{second[:26]}")
         return Certificate(
             _write(self._folder / f"{name}.crt", certificate.public_bytes(Encoding.PEM)),
@@ -78,19 +78,19 @@ class Authority:
 
 
 class KeyIssuer:
-    """Signs API keys that Temporal's own authorization understands: JSON Web Tokens with permissions."""
+    """Signs API keys for Temporal's default authorization: JSON Web Tokens with permissions."""
 
     def __init__(self) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def published(self) -> str:
-        """The key set by which a server knows this issuer."""
+        """The key set with which a server verifies this issuer's keys."""
         numbers = self._key.public_key().public_numbers()
         key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": _KEY_ID}
         return json.dumps({"keys": [{**key, "n": _number(numbers.n), "e": _number(numbers.e)}]})
 
     def api_key(self, permissions: Sequence[str], *, expired: bool = False, until: datetime = _FUTURE) -> str:
-        """A key with permissions such as `payments:read`; `temporal-system:admin` is all of them."""
+        """A key with permissions such as `payments:read`; `temporal-system:admin` permits everything."""
         header = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
         until = _EXPIRED if expired else until
         claims = {"sub": "testing", "permissions": list(permissions), "exp": int(until.timestamp())}

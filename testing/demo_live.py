@@ -1,4 +1,4 @@
-"""`make demo-live`: commits roll out, break and roll back a worker of Argo CD while its workflows run."""
+"""`make demo-live`: commits roll out, break and roll back a worker in Argo CD while its workflows run."""
 
 import json
 import sys
@@ -30,31 +30,31 @@ PAGE = Path("demo-live.html")
 _STATUS = "/api/v1/namespaces/shop/configmaps/greeter-rollout-status"
 _SOON = 300.0
 _EVERY = 0.5
-"""Seconds from one new workflow to the next."""
+"""Seconds between the starts of workflows."""
 _LASTS = 15.0
-"""Seconds of an order."""
-_LOOKS_EVERY = 0.7
-_LAST_LOOK = 2.0
-"""Seconds until each open page has its last state."""
+"""The duration of an order, in seconds."""
+_READS_EVERY = 0.7
+_PAGES_ARE_UP_TO_DATE_AFTER = 2.0
+"""Seconds until all open pages show the final state."""
 _DONE = WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED
 _TASK = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
 
 @dataclass
 class Orders:
-    """Workflows that start all the time: orders stay where they began, subscriptions move with traffic."""
+    """Starts workflows continuously. Orders stay on their version, subscriptions move with the traffic."""
 
     worker: DeployedWorker
     open_since: dict[str, float] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
     subscriptions: list[str] = field(default_factory=list)
     ended: int = 0
-    """The orders that were asked to end, which is all that an order waits for."""
+    """The number of orders that were signalled to end, which is all that an order waits for."""
     failed: list[BaseException] = field(default_factory=list)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Start them until the block ends; then all are finished."""
+        """Start workflows until the block ends, then finish all of them."""
         with self._meanwhile(self._start_one, _EVERY):
             yield
         for name in (*self.open_since, *self.subscriptions):
@@ -65,8 +65,8 @@ class Orders:
 
     @contextmanager
     def watched(self, story: Story) -> Iterator[None]:
-        """Write what becomes of them, and the traffic, into the story until the block ends."""
-        with self._meanwhile(lambda: self._look(story), _LOOKS_EVERY):
+        """Update the story with the workflows and the traffic until the block ends."""
+        with self._meanwhile(lambda: self._read(story), _READS_EVERY):
             yield
 
     @contextmanager
@@ -77,7 +77,7 @@ class Orders:
             try:
                 while not ended.wait(every):
                     work()
-            except Exception as error:  # noqa: BLE001 - of another thread, for the block
+            except Exception as error:  # noqa: BLE001 - raised again in the thread of the block
                 self.failed.append(error)
 
         thread = Thread(target=run)
@@ -108,7 +108,7 @@ class Orders:
             del self.open_since[order]
             self.ended += 1
 
-    def _look(self, story: Story) -> None:
+    def _read(self, story: Story) -> None:
         routing = self.worker.described().routing_config
         current = routing.current_deployment_version.build_id
         ramping, share = routing.ramping_deployment_version.build_id, routing.ramping_version_percentage
@@ -120,7 +120,7 @@ class Orders:
                 story.began_on[name] = versions[0]
 
     def versions_of(self, workflow_id: str) -> list[str]:
-        """The versions that completed its workflow tasks, each once, in order."""
+        """The versions that completed the workflow's tasks, in order, without duplicates."""
         execution = WorkflowExecution(workflow_id=workflow_id)
         request = GetWorkflowExecutionHistoryRequest(namespace="default", execution=execution)
         events = self.worker.server.ask("get_workflow_execution_history", request).history.events
@@ -128,7 +128,7 @@ class Orders:
         return list(dict.fromkeys(task.deployment_version.build_id for task in tasks))
 
     def is_completed(self, workflow_id: str) -> bool:
-        """It came to its own end."""
+        """Whether a workflow completed."""
         execution = WorkflowExecution(workflow_id=workflow_id)
         request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
         info = self.worker.server.ask("describe_workflow_execution", request).workflow_execution_info
@@ -137,7 +137,7 @@ class Orders:
 
 @dataclass
 class Demo:
-    """The stack, its one worker, the commits of its versions, and the story that the page shows."""
+    """The demonstration: commits versions of one worker to the stack, and tells the story on a page."""
 
     stack: Stack
     application: Application
@@ -145,7 +145,7 @@ class Demo:
     story: Story = field(default_factory=Story)
 
     def tell(self) -> None:
-        """The whole story."""
+        """Run the whole demonstration."""
         self.commit("v1", "the first version; only its gate must pass")
         self.application.create()
         self.stands(lambda told: told["phase"] == "Settled", "v1 is current")
@@ -155,7 +155,7 @@ class Demo:
         self.prove()
 
     def roll_out(self) -> None:
-        """A version that is well, one whose gate fails, one that crashes, and the way back."""
+        """Roll out a good version, one whose gate fails, and one that crashes; then roll back."""
         self.commit("v2", "a good version; its gate passes, and it ramps")
         self.stands(lambda told: told["percentage"] == "25", "v2 has 25% of the new workflows")
         self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v2"), "v2 is current")
@@ -187,7 +187,7 @@ class Demo:
         self.story.failures[build_id] = why
 
     def stands(self, condition: Callable[[Mapping[str, str]], bool], text: str, kind: str = "good") -> None:
-        """Wait until the status in the cluster says so."""
+        """Wait until the status in the cluster meets a condition."""
 
         def told() -> bool:
             found = self.stack.argo.cluster.api.find(_STATUS)
@@ -197,7 +197,7 @@ class Demo:
         self.story.say(text, kind)
 
     def prove(self) -> None:
-        """Count what became of every workflow that was started; raises AssertionError where one is lost."""
+        """Check every workflow that was started; raises AssertionError if one is lost."""
         orders, started = self.orders, self.orders.started
         versions = {name: orders.versions_of(name) for name in started}
         on = Counter(found[0] for name, found in versions.items() if name not in orders.subscriptions)
@@ -216,7 +216,7 @@ class Demo:
 
 
 def main() -> None:
-    """Tell the story while a page shows it, and leave the page as a file."""
+    """Run the demonstration on a page, and save the page as a file."""
     with TemporaryDirectory(prefix="twgen-demo-") as name, stack(Path(name)) as found:
         found.argo.cluster.create_namespace("shop")
         kubeconfig = {"KUBECONFIG": str(found.argo.cluster.kubeconfig)}
@@ -229,9 +229,9 @@ def main() -> None:
             say(f"watch it at {url} (about three minutes), and on the dashboard at {dashboard}")
             demo.tell()
             demo.story.end()
-            time.sleep(_LAST_LOOK)
+            time.sleep(_PAGES_ARE_UP_TO_DATE_AFTER)
         PAGE.write_text(demo.story.page())
-        say(f"{PAGE} has the page as it was at the end")
+        say(f"{PAGE} contains the page with its final state")
 
 
 if __name__ == "__main__":

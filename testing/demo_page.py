@@ -1,4 +1,4 @@
-"""The page of `make demo-live`: the shares of new workflows, the open orders, and a log of what happened."""
+"""The page of `make demo-live`: shares of new workflows, open orders, and a log of events."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ class Line(NamedTuple):
     """A line of the log."""
 
     at: float
-    """Seconds since the beginning."""
+    """Seconds since the start."""
     text: str
     kind: str
     """`commit`, `good`, `bad`, `step` or `proof`."""
@@ -29,25 +29,25 @@ class Line(NamedTuple):
 
 @dataclass
 class Story:
-    """The state of the demonstration, which its page shows while it runs and afterwards."""
+    """The state of the demonstration, which the page shows."""
 
     began: float = field(default_factory=time.monotonic)
     log: list[Line] = field(default_factory=list)
     shares: Mapping[str, float] = field(default_factory=dict)
-    """The share of each version in the new workflows, in percent."""
+    """Each version's share of new workflows, in percent."""
     current: str = ""
     """The current version."""
     began_on: dict[str, str] = field(default_factory=dict)
-    """The version that each order began on."""
+    """The version on which each order started."""
     open: frozenset[str] = frozenset()
-    """The orders that are open."""
+    """The open orders."""
     failures: dict[str, str] = field(default_factory=dict)
-    """The versions that got no workflow, and why."""
+    """The failed versions, with the reasons."""
     committed: set[str] = field(default_factory=set)
     started: int = 0
     completed: int = 0
     lost: int | None = None
-    """None: it is not counted yet."""
+    """None until they are counted."""
     over_after: float | None = None
 
     def say(self, text: str, kind: str = "step") -> None:
@@ -58,11 +58,11 @@ class Story:
         sys.stdout.flush()
 
     def end(self) -> None:
-        """Stop the clock: nothing follows."""
+        """Stop the clock."""
         self.over_after = time.monotonic() - self.began
 
     def state(self) -> Mapping[str, Any]:
-        """All that the page shows."""
+        """The data for the page."""
         open_on = Counter(self.began_on[name] for name in self.open if name in self.began_on)
         over = self.over_after
         return {
@@ -78,8 +78,8 @@ class Story:
         }
 
     def page(self) -> str:
-        """The page with the state as it is now, as a file that needs no other."""
-        # a text with </script> would end the element that it is in
+        """The page with the current state, as a self-contained file."""
+        # </script> in a text would end the element
         state = json.dumps(self.state()).replace("<", "\\u003c")
         return _TEMPLATE.read_text().replace("@STATE@", state)
 
@@ -102,7 +102,7 @@ class Story:
 
 @contextmanager
 def served(story: Story) -> Iterator[str]:
-    """The page at an address of this machine, which is given, until the block ends."""
+    """Serve the page on this machine until the block ends; returns its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -117,7 +117,7 @@ def served(story: Story) -> Iterator[str]:
             self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:
-            """Nothing: the log of the story is on the same terminal."""
+            """Print nothing, because the story's log is on the same terminal."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, daemon=True)

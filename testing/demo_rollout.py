@@ -1,4 +1,4 @@
-"""`make demo-rollout`: three versions of a real worker roll out, break and roll back on a real Temporal."""
+"""`make demo-rollout`: rolls out three versions of a real worker, of which one is broken, and rolls back."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ WORKFLOWS = [GateWorkflow, WaitingWorkflow]
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A worker on a server, and the folder of its spec."""
+    """The demonstration: a worker on a server, and the folder of its spec."""
 
     worker: DeployedWorker
     folder: Path
@@ -36,12 +36,12 @@ class Demo:
 
     @property
     def server(self) -> TemporalServer:
-        """The Temporal that it is on."""
+        """The worker's Temporal server."""
         return self.worker.server
 
     def tell(self) -> None:
-        """The whole story."""
-        self.deploy("v1", "The first version: there is nobody to share with, so its gate is all.")
+        """Run the whole demonstration."""
+        self.deploy("v1", "The first version: no other version has traffic, so only its gate must pass.")
         self.run("rollout", ".")
         for number in range(WORKFLOWS):
             self.worker.start("WaitingWorkflow", f"order-{number}")
@@ -51,7 +51,7 @@ class Demo:
         self.run("status", ".")
         self.move("v1")
         self.deploy(
-            "v3", "The third version is broken: its gate fails, and no workflow ever meets it.", broken=True
+            "v3", "The third version is broken: its gate fails, so it never gets a workflow.", broken=True
         )
         self.run("rollout", ".")
         self.describe("v1", "A revert to v1: it was current a minute ago, so no gate, no steps.")
@@ -61,7 +61,7 @@ class Demo:
         self.run("status", ".")
 
     def move(self, build_id: str) -> None:
-        """Do by hand what the policy does after a day in a cluster: replay what is open, and move it."""
+        """Replay and move open workflows by hand, which the policy would do after a day in a cluster."""
         self.comment("Its policy moves them after a day, once a Job has replayed them. By hand that is:")
         self.run("histories", ".", "--folder", "../histories")
         (shop := self.folder.parent / "shop").mkdir()
@@ -77,13 +77,13 @@ class Demo:
         self.run("drain", ".", "--version", build_id, "--move", "--without-replay", "--yes", "--wait")
 
     def deploy(self, build_id: str, comment: str, *, broken: bool = False) -> None:
-        """Start a version's worker, and describe it as the target."""
+        """Start a version's worker, and make the version the target."""
         self.describe(build_id, comment)
         self.running.enter_context(self.worker.version(build_id, gate_fails=broken))
         eventually(lambda: succeeds(lambda: self.worker.mark(build_id, "demo", b"true")))
 
     def describe(self, build_id: str, comment: str) -> None:
-        """Commit a version as the target."""
+        """Write a spec with this version as the target."""
         self.comment(comment)
         for file in ("worker.yaml", "policy.yaml"):
             text = (_EXAMPLE / file).read_text()
@@ -92,27 +92,27 @@ class Demo:
         self.run("lock", ".")
 
     def comment(self, text: str) -> None:
-        """Tell the audience."""
+        """Print a comment for the audience."""
         sys.stdout.write(f"\n{_DIM}# {text}{_PLAIN}\n")
 
     def run(self, *command: str) -> None:
-        """Run a command as the audience would."""
+        """Print and run a twgen command."""
         self.show("twgen", *command)
         variables = {"TWGEN_NO_CLUSTER": "true"}
         subprocess.run([TWGEN, *command], cwd=self.folder, env={**ENVIRONMENT, **variables}, check=False)
 
     def show(self, *command: str) -> None:
-        """Print a command as the audience would type it."""
+        """Print a command line."""
         sys.stdout.write(f"{_BOLD}$ {' '.join(command)}{_PLAIN}\n")
         sys.stdout.flush()
 
 
 def main() -> None:
-    """Tell the story on a server of its own."""
+    """Run the demonstration on a new server."""
     with TemporaryDirectory(prefix="twgen-demo-") as name, ExitStack() as running:
         place = Path(name)
         (place / "specs").mkdir()
-        say("starting a Temporal server (the first time it is built, which takes minutes)")
+        say("starting a Temporal server (the first time, it is built, which takes minutes)")
         server = running.enter_context(temporal_server(place))
         Demo(DeployedWorker(server, "shop/greeter", "greetings"), place / "specs", running).tell()
 

@@ -1,4 +1,4 @@
-"""Real trouble on loopback: addresses that refuse, hang, are slow, answer half, or die at a given call."""
+"""Network faults on loopback: addresses that refuse, hang, are slow, cut answers, or die at a given call."""
 
 import asyncio
 import gzip
@@ -22,34 +22,34 @@ _HEADERS = 1
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What goes wrong on the way to a server; by default nothing does."""
+    """The faults between a client and a server; by default, there are none."""
 
     pause: float = 0.0
     """Seconds before each part of the answer."""
     answer_bytes: int | None = None
-    """The answer of each connection ends after so many bytes."""
+    """Each connection's answer ends after this many bytes."""
     slow_every: int | None = None
-    """One request of so many reaches the server late, while the others of its connection go on."""
+    """One of this many requests reaches the server late, while others on its connection continue."""
     slow_by: float = 0.0
-    """So many seconds late."""
+    """How many seconds late."""
     last_request: int | None = None
-    """The server is gone when the request after this one comes, counted from 1 over all connections."""
+    """The server is gone after this request, counted from 1 over all connections."""
     lost_answer: int | None = None
-    """What the request of this number asks for is done; its answer is lost, and its connection."""
+    """The request with this number is carried out, but its answer and its connection are lost."""
     lost_body: bytes | None = None
-    """As above for the first request that has these bytes in it."""
+    """The same for the first request that contains these bytes."""
     lost_turn: int | None = None
-    """The server hears what a client says in this turn of it, counted from 1 over all connections, and its
-    answer is lost; a turn begins when a client speaks first, or after the server has. For what is
-    encrypted: every request begins a turn, and so does every part of a handshake."""
+    """The server receives the client's data in this turn, counted from 1 over all connections, but its answer
+    is lost. A turn begins when the client sends data first, or after the server has. This is for encrypted
+    connections: every request begins a turn, and so does every part of a handshake."""
     lost_every: int | None = None
-    """From then on, or from the beginning, this happens again after so many more requests."""
+    """From then on, or from the start, this is repeated after this many more requests."""
     hangs: bool = False
-    """That connection stays open, and silent."""
+    """The connection stays open without an answer."""
 
 
 class Forwarder:
-    """Passes on what it is sent, until the trouble begins."""
+    """Forwards data until a fault occurs."""
 
     def __init__(self, target: str, trouble: Trouble) -> None:
         self._target = target.rsplit(":", 1)
@@ -61,38 +61,38 @@ class Forwarder:
         self._begun = 0
         self._turns = 0
         self._heard: set[asyncio.StreamWriter] = set()
-        """Whose turn is under way."""
+        """The clients whose turn is in progress."""
         self._loses_at = trouble.lost_answer or trouble.lost_every or math.inf
         self._late: set[tuple[asyncio.StreamWriter, int]] = set()
         self.connections = 0
-        """How many were made so far."""
+        """The number of connections so far."""
         self.requests = 0
-        """How many requests came so far; the SDK's first one in a connection is GetSystemInfo."""
+        """The number of requests so far. The SDK's first request on a connection is GetSystemInfo."""
         self.bodies = 0
-        """How many requests had the bytes of `lost_body` in them."""
+        """The number of requests that contained `lost_body`."""
         self.lost = 0
-        """How many answers were lost so far."""
-        # while it is dead, no outgoing connection may take its port
+        """The number of lost answers so far."""
+        # no outgoing connection must take its port while it is dead
         [self._port] = free_ports(1)
         self._background.run(self._listen())
         self.address = f"127.0.0.1:{self._port}"
 
     def die(self) -> None:
-        """Refuse every connection from now on, and break those that there are."""
+        """Refuse new connections, and break existing ones."""
         self._background.run(self._die())
 
     def revive(self) -> None:
-        """Accept connections again, at the same address."""
+        """Accept connections again at the same address."""
         self._background.run(self._listen())
 
     def turn(self, target: str) -> None:
-        """Lead to another server from now on; connections break."""
+        """Forward to another server from now on; existing connections break."""
         self.die()
         self._target = target.rsplit(":", 1)
         self.revive()
 
     def close(self) -> None:
-        """Stop for good."""
+        """Stop permanently."""
         self.die()
         self._background.run(self._end())
         self._background.close()
@@ -119,7 +119,7 @@ class Forwarder:
             writer.transport.abort()
 
     def _accept(self) -> None:
-        """Not by a server of asyncio: one that closes forgets what it accepted and has not begun with."""
+        """Accept a connection. A server of asyncio would lose accepted connections when it is closed."""
         with suppress(BlockingIOError, ConnectionAbortedError):
             accepted, _ = self._listening.accept()
             self.connections += 1
@@ -183,7 +183,7 @@ class Forwarder:
                 self._begun += 1
                 if self._begun % (self._trouble.slow_every or 1) == 0:
                     self._late.add((onward, frame.stream))
-            # headers must arrive in their order: they are compressed with those before them
+            # headers must arrive in order, because their compression depends on earlier headers
             if frame.is_body and (onward, frame.stream) in self._late:
                 loop.call_later(self._trouble.slow_by, onward.write, frame.data)
             else:
@@ -194,7 +194,7 @@ class Forwarder:
         while data := await answers.read(_CHUNK):
             arrived = list(frames.whole_in(data))
             if self.requests >= self._loses_at:
-                # what comes before the headers tells only that the request arrived
+                # data before the headers only confirms that the request arrived
                 if any(frame.begins_request for frame in arrived):
                     self._loses_at = self.requests + (self._trouble.lost_every or math.inf)
                     self.lost += 1
@@ -226,7 +226,7 @@ class _Frame:
 
     @property
     def message(self) -> bytes:
-        """What a request that fits into one frame asks for, as gRPC wraps it; empty in another frame."""
+        """The gRPC message of a request that fits in one frame; empty for other frames."""
         if not self.is_body:
             return b""
         is_compressed, message = (
@@ -245,14 +245,14 @@ class _Frame:
 
 
 class _Frames:
-    """Cuts what a client sends into frames, the preface of the connection first."""
+    """Splits a client's data into frames, after the preface of the connection."""
 
     def __init__(self, *, is_first: bool = True) -> None:
         self._pending = b""
         self._is_first = is_first
 
     def whole_in(self, data: bytes) -> Iterator[_Frame]:
-        """The frames that are complete with the next bytes of the connection."""
+        """The frames that become complete with this data."""
         self._pending += data
         if self._is_first:
             if len(self._pending) < _PREFACE:
@@ -269,14 +269,14 @@ class _Frames:
 
 @contextmanager
 def forwarding(target: str, trouble: Trouble) -> Iterator[Forwarder]:
-    """An address that leads to the target, troubled."""
+    """An address that forwards to the target, with faults."""
     with closing(Forwarder(target, trouble)) as forwarder:
         yield forwarder
 
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """An address where every connection is refused, and which nobody else can take."""
+    """An address that refuses all connections, and that no other process can use."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield _address(bound)

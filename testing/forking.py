@@ -1,7 +1,7 @@
-"""Python programs as processes that are ready at once: forked from one that has imported them.
+"""Starts Python programs by forking a process that has already imported them.
 
-Each is a process of its own, with its own arguments, streams, folder, environment and end. It does not start
-Python and import, which is most of a short run, and it shares its seed of hashes with the others.
+Each program is a separate process, with its own arguments, streams, folder, environment and exit code. It
+saves starting Python and importing, which takes most of a short run. All of them have the same hash seed.
 """
 
 import atexit
@@ -26,11 +26,11 @@ _ROOT = Path(__file__).parents[1]
 _STREAMS = 3
 _GRACE = 10.0
 _ONE_ASKS = Lock()
-"""Of the threads that ask at the same time, each would get a process of its own."""
+"""Prevents that threads which ask at the same time each start a process."""
 
 
 class Forked:
-    """A program that runs, or has ended."""
+    """A running or ended program."""
 
     def __init__(self, told: socket) -> None:
         self._told = told
@@ -38,7 +38,7 @@ class Forked:
         self.pid = self._number()
 
     def wait(self, timeout: float | None = None) -> int:
-        """How it ended, as `subprocess` says it; raises TimeoutError after so many seconds."""
+        """Wait for its exit code, as in `subprocess`; raises TimeoutError after this many seconds."""
         if self._code is None:
             self._told.settimeout(timeout)
             self._code = self._number()
@@ -46,12 +46,12 @@ class Forked:
         return self._code
 
     def send(self, number: signal.Signals) -> None:
-        """A signal, unless it has ended."""
+        """Send it a signal, unless it has ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def stop(self) -> None:
-        """End it: politely, then by force."""
+        """Stop it with SIGTERM, then with SIGKILL."""
         if self._code is None:
             self.send(signal.SIGTERM)
         try:
@@ -63,12 +63,12 @@ class Forked:
     def _number(self) -> int:
         found = self._told.recv(8)
         if not found:
-            raise RuntimeError("the process that forks it has ended")
+            raise RuntimeError("the forking process has ended")
         return int.from_bytes(found, signed=True)
 
 
 class Forker:
-    """A process that has imported programs, and forks one as often as it is asked; from any thread."""
+    """A process that has imported programs, and forks them on request. It can be used from any thread."""
 
     def __init__(self, ours: socket) -> None:
         self._ours = ours
@@ -81,7 +81,7 @@ class Forker:
         environment: Mapping[str, str],
         streams: Sequence[int],
     ) -> Forked:
-        """Start a function of a module, `module:function`, as a program; its stdin, stdout and stderr."""
+        """Start a function, `module:function`, as a program. `streams` are its stdin, stdout and stderr."""
         wanted = [program, list(map(str, arguments)), str(folder), dict(environment)]
         told, theirs = socketpair()
         with _memory() as file, theirs:
@@ -99,7 +99,7 @@ class Forker:
         given: str = "",
         timeout: float = 300.0,
     ) -> subprocess.CompletedProcess[str]:
-        """Run twgen to its end, `given` is its stdin."""
+        """Run twgen and wait for its end. `given` is its stdin."""
         with _memory() as stdin, _memory() as stdout, _memory() as stderr:
             stdin.write(given.encode())
             stdin.seek(0)
@@ -118,12 +118,12 @@ class Forker:
 
 
 def _memory() -> IO[bytes]:
-    """A file that is nowhere."""
+    """An unnamed file in memory."""
     return os.fdopen(os.memfd_create("stream"), "w+b", buffering=0)
 
 
 def forker(*modules: str) -> Forker:
-    """A process that has imported twgen, what it imports late, and these modules; it ends with this one."""
+    """A process that has imported all of twgen and these modules. It ends together with this process."""
     with _ONE_ASKS:
         return _forker(modules)
 
@@ -146,9 +146,9 @@ def _forker(modules: Sequence[str]) -> Forker:
 
 
 def answer(asked: socket, group: int | None = None) -> bool:
-    """Fork the program that is asked for next; False when nobody will ask any more.
+    """Fork the program of the next request; returns False if there are no more requests.
 
-    It joins this process group of its session, if one is named.
+    The program joins the process group `group`, if it is given.
     """
     descriptors = recv_fds(asked, 1, _STREAMS + 2)[1]
     if descriptors and not os.fork():
@@ -165,7 +165,7 @@ def answer(asked: socket, group: int | None = None) -> bool:
 def _serve(asked: socket) -> None:
     while answer(asked):
         pass
-    # the process that asked has ended, perhaps by SIGKILL: what it started and did not stop ends too
+    # the requesting process has ended, perhaps by SIGKILL, so the programs that it did not stop are killed
     os.killpg(0, signal.SIGKILL)
 
 
@@ -194,13 +194,13 @@ def _become(wanted: Sequence[Any], streams: Sequence[int]) -> NoReturn:
             os.dup2(stream, number)
         os.closerange(_STREAMS, 2**16)
         os.chdir(folder)
-        os.environ.clear()  # noqa: TID251 - its own is made here
+        os.environ.clear()  # noqa: TID251 - replaced by the program's own
         os.environ.update(environment)  # noqa: TID251 - as above
         module, _, function = program.partition(":")
         sys.argv = [module, *arguments]
         getattr(import_module(module), function)()
         code = 0
-    except BaseException:  # noqa: BLE001 - Python ends so, and this must not go on as the process that forks
+    except BaseException:  # noqa: BLE001 - as Python does; the forked process must not continue as the forking one
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -208,13 +208,13 @@ def _become(wanted: Sequence[Any], streams: Sequence[int]) -> NoReturn:
 
 
 def import_all(*modules: str) -> None:
-    """Import twgen, what it imports late, and these modules, for programs that are forked later."""
+    """Import all of twgen and these modules, for programs that are forked later."""
     sys.path.insert(0, str(_ROOT))
     import twgen
 
     ours = [found.name for found in pkgutil.walk_packages(twgen.__path__, "twgen.")]
     for module in (*ours, "jsonschema", "temporalio.service", *modules):
-        if module != "twgen.__main__":  # which the program begins with
+        if module != "twgen.__main__":  # imported by each program
             import_module(module)
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""The image that the Dockerfile makes, and one for the tests on a newer Python; both are built for real."""
+"""Builds the Dockerfile's image, and an image with a newer Python for tests."""
 
 import fcntl
 import hashlib
@@ -25,10 +25,10 @@ from twgen import __version__
 _ROOT = Path(__file__).parents[1]
 _SUITE = "trixie"
 _DEBIAN = f"debian-{_SUITE}"
-# what the slim images of Debian leave out
+# folders that Debian's slim images leave out
 _SLIM = ("/usr/share/doc", "/usr/share/info", "/usr/share/locale", "/usr/share/man", "/var/cache", "/var/log")
 _OWN_MOUNTS = ("unshare", "--mount")
-"""What a program mounts ends with it: /proc left in a folder would be cleaned up with that folder."""
+"""Makes a program's mounts end with it: if /proc stayed mounted in a folder, it would be deleted with it."""
 _OF_INDEX = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _DAY = 24 * 3600
 _REVISION = "1a2b3c4d5e6f" + "0" * 28
@@ -36,7 +36,7 @@ _PYTHON = "testing/python.Dockerfile"
 
 
 def built_image() -> Image:
-    """The image of the checkout as it stands; raises CannotInstall."""
+    """The image of the current checkout; raises CannotInstall."""
     arguments = {"VERSION": __version__, "REVISION": _REVISION}
     return _built("image", "Dockerfile", tuple(_inputs()), arguments, _DAY)
 
@@ -50,24 +50,24 @@ def python_image() -> Image:
 def _built(
     name: str, dockerfile: str, inputs: Sequence[Path], arguments: Mapping[str, str], kept: int
 ) -> Image:
-    """The image of a Dockerfile, built once for these files; others are removed after so many seconds."""
+    """The image of a Dockerfile, built once for these inputs. Others are removed after `kept` seconds."""
     inputs = (_ROOT / dockerfile, *inputs)
     content = _content(inputs, arguments)
     folder = cache() / f"{name}-{content}"
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / f"{name}.lock").open("w") as lock:
-        # two modules of tests want it, in processes of their own: the second one waits
+        # test modules in several processes use it: all but the first wait
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             if os.geteuid():
-                message = "an image is built by root alone: Debian's base holds devices and other users"
+                message = "only root can build an image: Debian's base has devices and files of other users"
                 raise CannotInstall(message)
             say(f"building {dockerfile} into {folder} (a minute or two, once for these sources)")
             started = time.monotonic()
             with complete_or_absent(folder) as unfinished:
                 _build(dockerfile, arguments, unfinished)
                 if _content(inputs, arguments) != content:
-                    raise CannotInstall("what goes into the image was changed while it was built: try again")
+                    raise CannotInstall("the image's sources were changed while it was built: try again")
             say(f"built it in {time.monotonic() - started:.0f} s")
     os.utime(folder)
     for other in cache().glob(f"{name}-*"):
@@ -77,7 +77,7 @@ def _built(
 
 
 def _content(inputs: Sequence[Path], arguments: Mapping[str, str]) -> str:
-    """What tells one image from another."""
+    """A hash of everything that the image depends on."""
     content = hashlib.sha256(f"{_DEBIAN} {arguments}".encode())
     for file in inputs:
         content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -85,7 +85,7 @@ def _content(inputs: Sequence[Path], arguments: Mapping[str, str]) -> str:
 
 
 def _inputs() -> Iterator[Path]:
-    """What a Dockerfile may see."""
+    """The files that a Dockerfile can use."""
     ignored = _ROOT / ".dockerignore"
     for name in (".dockerignore", *re.findall(r"^!(.+)$", ignored.read_text(), re.MULTILINE)):
         files = [_ROOT / name] if (_ROOT / name).is_file() else sorted((_ROOT / name).rglob("*"))
@@ -93,7 +93,7 @@ def _inputs() -> Iterator[Path]:
 
 
 def _debian() -> Path:
-    """A folder with a slim Debian as `base.tar`, and the Dockerfile that makes an image of it."""
+    """A folder with a slim Debian as `base.tar`, and the Dockerfile of its image."""
     folder = cache() / _DEBIAN
     if not folder.exists():
         say(f"making a Debian {_SUITE} in {folder} (a minute or two, once)")
@@ -112,7 +112,7 @@ def _debian() -> Path:
 
 
 def _build(dockerfile: str, arguments: Mapping[str, str], folder: Path) -> None:
-    # beside the folder: a file system can be moved there at once
+    # in the same parent folder, so that the file system can be moved in one step
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         store = ["--root", f"{work}/store", "--runroot", f"{work}/run", "--storage-driver", "vfs"]
         buildah = [*_OWN_MOUNTS, str(installed(BUILDAH)), *store]
@@ -136,7 +136,7 @@ def _build(dockerfile: str, arguments: Mapping[str, str], folder: Path) -> None:
 
 
 def _write_pip_settings(folder: Path) -> str:
-    """Write the machine's package index as `pip.conf`, for the build alone; returns the file of its CAs."""
+    """Write a `pip.conf` with the machine's package index for the build; returns the file of its CAs."""
     listed = subprocess.check_output([sys.executable, "-m", "pip", "config", "list"], text=True)
     settings = dict(re.findall(r"^\S+\.([\w-]+)='(.*)'$", listed, re.MULTILINE))
     lines = [f"{name} = {settings[name]}\n" for name in _OF_INDEX if name in settings]

@@ -1,4 +1,4 @@
-"""Installing the servers that the tests use, once for all clones: `python -m testing.install`."""
+"""Installs the servers for the tests, once for all clones: `python -m testing.install`."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ _UNATTENDED = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def installed(server: Server) -> Path:
-    """The server's program, installed first when it is not there yet; raises CannotInstall."""
+    """The server's program. It is installed first if necessary; raises CannotInstall."""
     if not _found(server):
         _install([server], _steps([server]))
     if found := _found(server):
@@ -28,18 +28,18 @@ def installed(server: Server) -> Path:
 
 
 def main() -> int:
-    """Install every server that is missing, saying where each is."""
+    """Install all missing servers, and print the paths of all servers."""
     try:
         if missing := [server for server in SERVERS if not _found(server)]:
             say("missing: " + ", ".join(f"{server.program} ({server.source.value})" for server in missing))
             steps = _steps(missing)
             cores = os.cpu_count() or 1
-            say(f"installing them takes {steps.left} with {cores} cores; once for all clones, in {cache()}")
+            say(f"installing them into {cache()}, once for all clones, takes {steps.left} with {cores} cores")
             _install(missing, steps)
         for server in SERVERS:
             say(f"{server.name}: {installed(server)}")
     except CannotInstall as reason:
-        say(f"the servers are not complete: {reason}")
+        say(f"some servers are missing: {reason}")
         return 1
     return 0
 
@@ -59,17 +59,17 @@ def _named(server: Server) -> Path | None:
         return None
     named = Path(value)
     if named.is_dir():
-        # the assets of envtest have no kube-controller-manager: a folder need not hold every program
+        # a folder need not contain every program: envtest has no kube-controller-manager
         inside = named / server.program
         return inside if inside.exists() else None
     if not os.access(named, os.X_OK):
-        message = f"{server.variable} names {named}, which is no program: correct or unset it"
+        message = f"{server.variable} names {named}, which is not a program: correct or unset it"
         raise CannotInstall(message)
     return named
 
 
 def _steps(servers: Sequence[Server]) -> Steps:
-    """A step for all of Debian's packages together, and one for each program that Go builds."""
+    """One step for all Debian packages, and one for each program that Go builds."""
     seconds = {_step(server): 0.0 for server in servers}
     for server in servers:
         seconds[_step(server)] += server.seconds
@@ -82,7 +82,7 @@ def _step(server: Server) -> str:
 
 def _install(servers: Sequence[Server], steps: Steps) -> None:
     with steps.shown():
-        # Debian's come first: what they lack is said before Go has built for minutes
+        # Debian's packages first, so that their errors come before Go builds for minutes
         if packages := [server for server in servers if server.source is Source.DEBIAN]:
             with steps.step(_step(packages[0])):
                 _from_debian([server.package for server in packages])
@@ -94,7 +94,7 @@ def _install(servers: Sequence[Server], steps: Steps) -> None:
 
 def _from_debian(packages: Sequence[str]) -> None:
     if not shutil.which("apt-get"):
-        message = f"install {', '.join(packages)} by the means of this system, onto PATH"
+        message = f"install {', '.join(packages)} with this system's package manager"
         raise CannotInstall(message)
     if os.geteuid() != 0:
         message = f"run `apt-get install -y {' '.join(packages)}` as root, then this again"
@@ -103,7 +103,7 @@ def _from_debian(packages: Sequence[str]) -> None:
     try:
         run(install, _UNATTENDED)
     except CannotInstall:
-        # the lists may be absent or too old to name a package that the mirror still has
+        # the package lists may be missing or outdated
         run([*_APT, "update"], _UNATTENDED)
         run(install, _UNATTENDED)
 

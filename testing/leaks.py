@@ -1,4 +1,4 @@
-"""Every credential that was made here, and whether one is in what programs have written."""
+"""Remembers all credentials that tests create, and finds them in the output of programs."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 _PIECE = 16
-"""A part of a credential that is found wherever it is; of a longer one, any part of twice that length."""
+"""The length of the pieces that are searched: any part of a credential with twice this length is found."""
 
 _RUN = re.compile(rb"[\w+/=-]{%d,}" % _PIECE)
 _ENDINGS = (".log", ".termination")
@@ -15,13 +15,13 @@ _made: set[str] = set()
 
 
 def credential(text: str) -> str:
-    """The same text, which from now on nobody may show."""
+    """Remember a credential, which no program may show; returns it."""
     _made.add(text)
     return text
 
 
 def leaks(content: bytes) -> set[str]:
-    """The pieces of credentials that are in it, as they are or in base64."""
+    """The pieces of credentials in the content, in plain text or base64."""
     pieces = _pieces(frozenset(_made))
     found: set[bytes] = set()
     for run in set(_RUN.findall(content)):
@@ -31,7 +31,7 @@ def leaks(content: bytes) -> set[str]:
 
 
 def leaks_below(folder: Path) -> dict[str, set[str]]:
-    """Of each log below a folder that shows a credential, which pieces."""
+    """The logs below a folder that show pieces of credentials, with the pieces."""
     logs = (file for file in folder.rglob("*") if file.name.endswith(_ENDINGS) and file.is_file())
     return {str(file): found for file in logs if (found := leaks(file.read_bytes()))}
 
@@ -47,10 +47,10 @@ def _pieces(made: frozenset[str]) -> frozenset[bytes]:
 
 
 def _parts(text: str) -> Iterator[bytes]:
-    """What of it is secret, in each form that it may have in a text."""
-    # without its signature, which comes last, a token is worth nothing, and says what others say too
+    """The secret parts of a credential, in all forms that may appear in a text."""
+    # only the signature of a token, at its end, is secret; the rest is the same in other tokens
     secret = text.rpartition(".")[2]
     yield from (line.encode() for line in secret.splitlines())
     for before in range(3):
-        # the characters at both ends also depend on what stands there
+        # the characters at both ends depend on the surrounding text
         yield base64.b64encode(b" " * before + secret.encode())[4:-4]

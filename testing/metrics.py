@@ -1,4 +1,4 @@
-"""What a Temporal server counts."""
+"""Reads the metrics of a Temporal server."""
 
 import re
 import urllib.request
@@ -9,7 +9,7 @@ _OPERATION = re.compile(r'operation="([^"]+)".*service_name="frontend"')
 
 
 def published_calls(port: int) -> Counter[str]:
-    """How often each operation of the frontend was called, as the server published it last."""
+    """How often each operation of the frontend was called, by the server's latest metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         metrics: str = answer.read().decode()
     found: Counter[str] = Counter()

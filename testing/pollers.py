@@ -1,4 +1,4 @@
-"""Many versions that somebody polls for, without a process for each: for what never runs a workflow."""
+"""Polls for many versions without a process for each, for tests that never run a workflow."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from temporalio.service import ServiceClient
 
 _POLL = timedelta(seconds=70)
-"""A server answers with nothing after a minute."""
+"""A server returns an empty answer after a minute."""
 _PAUSE = 1.0
 
 
 @contextmanager
 def polled(address: str, versions: Iterable[tuple[DeployedWorker, str]]) -> Iterator[None]:
-    """Somebody polls for the workflow tasks of these versions, each by its worker and build ID."""
+    """Poll for workflow tasks of these versions, given by worker and build ID, until the block ends."""
     background = Background()
     try:
         background.run(_begin(address, [worker.poll_request(build_id) for worker, build_id in versions]))
@@ -32,7 +32,7 @@ async def _begin(address: str, requests: Iterable[Any]) -> None:
     from temporalio.service import ConnectConfig, ServiceClient
 
     client = await ServiceClient.connect(ConnectConfig(target_host=address))
-    # the loop keeps only weak references
+    # the event loop keeps only weak references to tasks
     _POLLING.update(asyncio.create_task(_poll(client, request)) for request in requests)
 
 

@@ -1,4 +1,4 @@
-"""Starting and stopping processes, and waiting for what they do."""
+"""Starts and stops processes, and waits for conditions."""
 
 import os
 import random
@@ -20,20 +20,21 @@ _NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFound
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _PART_OF_WAIT = 0.05
 _RARE_COLLECTIONS = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
-"""For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
-# below those that Linux gives to outgoing connections, which could take one before the server does
+"""Makes Go's garbage collector run less often, because dozens of servers share two cores but have enough
+memory (https://go.dev/doc/gc-guide)."""
+# below the range for outgoing connections, which could otherwise take a port before the server does
 _PORTS = range(15000, 32000)
 _CLAIM = "\0twgen-port-"
 _GRACE = 10.0
 
 
 def eventually(condition: Callable[[], Answer], deadline: float = 300.0) -> Answer:
-    """The condition's first true answer; at the deadline AssertionError with the last answer or error.
+    """Wait until a condition returns a true value; raises AssertionError at the deadline.
 
-    A condition is asked again if an assertion in it fails, or if something cannot be read yet: a list to
-    unpack is empty, a key or a file is missing, a JSON document is half written.
+    The condition is tried again if an assertion in it fails, or if data is missing: a list to unpack is
+    empty, a key or a file does not exist, or a JSON document is incomplete.
 
-    What takes long, or is waited for long, is asked less often.
+    The longer a condition takes, or the longer the wait, the less often it is tried.
     """
     began = time.monotonic()
     while True:
@@ -62,7 +63,7 @@ def running(
     *,
     grace: float = _GRACE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process whose output goes to the log, stopped at the end, after `grace` seconds by force."""
+    """Run a process whose output goes to the log. At the end, it is stopped, with SIGKILL after `grace` s."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -70,7 +71,7 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**ENVIRONMENT, **_RARE_COLLECTIONS, **(environment or {})},
-            # Ctrl-C is meant for us, who stop it when nobody needs it any more
+            # Ctrl-C must reach only this process, which then stops the other
             process_group=0,
         )
     try:
@@ -85,7 +86,7 @@ def running(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address on which nobody listens, and which nobody else who asks here is given."""
+    """Free ports on loopback, which this function gives to no other process."""
     candidates = random.sample(_PORTS, len(_PORTS))
     return list(islice(filter(_is_free, candidates), count))
 
@@ -93,7 +94,7 @@ def free_ports(count: int) -> list[int]:
 def _is_free(port: int) -> bool:
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        # a name that one process has until it ends; of the port itself nobody knows until its server listens
+        # binding the name reserves the port until this process ends, even before the port's server listens
         claim.bind(f"{_CLAIM}{port}")
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

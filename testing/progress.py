@@ -1,4 +1,4 @@
-"""How far an installation is: a bar at a terminal, a line for each step elsewhere."""
+"""Shows the progress of an installation: a bar at a terminal, otherwise a line for each step."""
 
 import os
 import sys
@@ -11,27 +11,27 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 _MEASURED_ON = 2
-"""Cores of the machine on which the steps were measured."""
+"""The cores of the machine on which the steps were measured."""
 _MOST_CORES = 8
-"""More of them do not help: the programs are linked on one."""
+"""More cores do not help, because each program is linked on one core."""
 _NEARLY = 0.95
-"""The part of a step that is shown until it is over."""
+"""The largest fraction of a running step that is shown."""
 
 
 class Steps:
-    """The steps of an installation, with the seconds that each took on two quiet cores."""
+    """The steps of an installation, with the seconds that each took on two idle cores."""
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         faster = min(os.cpu_count() or 1, _MOST_CORES) / _MEASURED_ON
         self._seconds = {name: expected / faster for name, expected in seconds.items()}
         self._over: dict[str, float] = {}
-        """The seconds that each finished step really took."""
+        """The seconds that each finished step took."""
         self._bar: Progress | None = None
         self._task = TaskID(0)
 
     @property
     def left(self) -> str:
-        """How long the steps that are not over take, in words; slower or faster as those that are."""
+        """The time for the remaining steps, in words, based on the speed of the finished steps."""
         expected = sum(self._seconds[name] for name in self._over)
         pace = sum(self._over.values()) / expected if expected else 1.0
         seconds = sum(length for name, length in self._seconds.items() if name not in self._over)
@@ -39,7 +39,7 @@ class Steps:
 
     @contextmanager
     def shown(self) -> Iterator["Steps"]:
-        """Show them until the block ends."""
+        """Show the progress until the block ends."""
         with ExitStack() as opened:
             if sys.stderr.isatty():
                 columns = (
@@ -54,7 +54,7 @@ class Steps:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """One of them, from its begin to its end."""
+        """Wraps one step."""
         began, ended = time.monotonic(), Event()
         place = f"[{len(self._over) + 1}/{len(self._seconds)}]"
         if self._bar is None:
@@ -82,7 +82,7 @@ class Steps:
 
 
 def in_words(seconds: float) -> str:
-    """About how long that is: `about 19 minutes`."""
+    """A time in words, such as `about 19 minutes`."""
     minutes = round(seconds / 60)
     if minutes < 1:
         return "less than a minute"

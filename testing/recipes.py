@@ -1,11 +1,11 @@
-"""Which servers the tests use, at which version, and where each comes from."""
+"""The servers for the tests: their versions and sources."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Source(Enum):
-    """Where a program comes from when the machine does not have it."""
+    """The source of a program that is missing on the machine."""
 
     GO_MODULE = "built by Go from its published module"
     KUBERNETES = "built by Go from testing/kubernetes/servers"
@@ -42,7 +42,7 @@ TEMPORAL_CLI = Server(
     variable="TEMPORAL_CLI",
     seconds=160,
 )
-"""The Temporal CLI whose development server is 1.29.1, the lowest that is supported."""
+"""The Temporal CLI with development server 1.29.1, the oldest supported version."""
 
 TEMPORAL_SERVER = Server(
     name="temporal-server",
@@ -73,7 +73,7 @@ KUBE_APISERVER = _kubernetes("kube-apiserver", 175)
 """The Kubernetes API server."""
 
 KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager", 45)
-"""What makes Pods of Deployments and Jobs."""
+"""The controllers, which create the Pods of Deployments and Jobs."""
 
 KUBECTL = _kubernetes("kubectl", 20)
 """The Kubernetes command line."""
@@ -87,7 +87,7 @@ HELM = Server(
     variable="HELM",
     seconds=60,
 )
-"""Helm, at the version that the image of Argo CD has; `make bench` compares with it."""
+"""Helm, in the version of Argo CD's image. `make bench` compares with it."""
 
 KUSTOMIZE = Server(
     name="kustomize",
@@ -98,7 +98,7 @@ KUSTOMIZE = Server(
     variable="KUSTOMIZE",
     seconds=10,
 )
-"""Kustomize, at the version that the image of Argo CD has."""
+"""Kustomize, in the version of Argo CD's image."""
 
 
 def _argo_cd(version: str, needs_go: tuple[int, ...], seconds: float) -> Server:
@@ -114,10 +114,10 @@ def _argo_cd(version: str, needs_go: tuple[int, ...], seconds: float) -> Server:
 
 
 ARGO_CD = _argo_cd("3.6.1", (1, 27), 200)
-"""Every server of Argo CD, told by ARGOCD_BINARY_NAME which one to be; its kinds are beside it, in `crds`."""
+"""All servers of Argo CD; ARGOCD_BINARY_NAME selects one. Its kinds are in the folder `crds` next to it."""
 
 ARGO_CD_3_2 = _argo_cd("3.2.6", (1, 26), 165)
-"""An older one, for the stories of hooks: it judges the health of what a hook waits for otherwise."""
+"""An older Argo CD for tests of hooks: it assesses health differently while a hook waits."""
 
 WORKER_CONTROLLER = Server(
     name="temporal-worker-controller",
@@ -127,7 +127,8 @@ WORKER_CONTROLLER = Server(
     source=Source.WORKER_CONTROLLER,
     seconds=65,
 )
-"""The Temporal Worker Controller, whose workers move here and back; its kinds are beside it, in `crds`."""
+"""The Temporal Worker Controller, for tests of moving to twgen and back. Its kinds are in `crds` next to
+it."""
 
 ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_ASSETS")
 """The store of the Kubernetes API server."""
@@ -136,19 +137,19 @@ REDIS = Server("redis", "7", "redis-server", "redis-server", Source.DEBIAN)
 """The cache of Argo CD."""
 
 PROMTOOL = Server("promtool", "2.42", "promtool", "prometheus", Source.DEBIAN)
-"""What tries alert rules; Go would build half a cloud for it."""
+"""Tests alert rules. It comes from Debian, because building it with Go would take too long."""
 
 PROMETHEUS = Server("prometheus", "2.42", "prometheus", "prometheus", Source.DEBIAN)
-"""What answers the queries of metrics."""
+"""The Prometheus server, for queries of metrics."""
 
 DEBOOTSTRAP = Server("debootstrap", "1.0", "debootstrap", "debootstrap", Source.DEBIAN)
-"""What makes the Debian that the image is built on."""
+"""Creates the Debian base of the image."""
 
 BUILDAH = Server("buildah", "1.28", "buildah", "buildah", Source.DEBIAN)
-"""What builds the image without a daemon."""
+"""Builds the image without a daemon."""
 
 CHROMEDRIVER = Server("chromedriver", "140", "chromedriver", "chromium-driver", Source.DEBIAN)
-"""What drives Debian's Chromium, which comes with it."""
+"""Controls Debian's Chromium, which is installed with it."""
 
 ACTIONLINT = Server(
     name="actionlint",
@@ -158,7 +159,7 @@ ACTIONLINT = Server(
     source=Source.GO_MODULE,
     needs_go=(1, 25),
 )
-"""The checker of the workflows in .github."""
+"""Checks the workflows in .github."""
 
 SERVERS = (
     ETCD,
@@ -180,9 +181,9 @@ SERVERS = (
     ARGO_CD_3_2,
     WORKER_CONTROLLER,
 )
-"""All that the tests use; those that take seconds come first."""
+"""All servers for the tests; the ones that install fastest come first."""
 
 VERSIONED = frozenset(
     {ACTIONLINT, TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, ARGO_CD_3_2, WORKER_CONTROLLER}
 )
-"""Those whose version matters to the tests: another one on PATH is not used."""
+"""Servers whose version matters to the tests, so that another version on PATH is not used."""

@@ -1,4 +1,4 @@
-"""What secured servers ask of their clients, and what their clients are given."""
+"""Credentials that secured servers require, and that their clients use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _EVERYTHING = ("temporal-system:admin",)
 
 
 class Security(Enum):
-    """What a server asks of its clients; each but the first one is TLS too."""
+    """The security of a server. All except the first include TLS."""
 
     NONE = "none"
     TLS = "TLS"
@@ -23,7 +23,7 @@ class Security(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the clients of a secured server are given, and who gives it."""
+    """The credentials of a secured server's clients, with their issuers."""
 
     authority: Authority
     client: Certificate
@@ -31,13 +31,13 @@ class Credentials:
 
 
 def new_credentials(folder: Path) -> Credentials:
-    """Credentials of their own for one server; their files are in the folder."""
+    """Create credentials for one server, with their files in the folder."""
     authority = Authority(folder, "authority")
     return Credentials(authority, authority.client(), KeyIssuer())
 
 
 def demands(folder: Path, security: Security, given: Credentials) -> Demands:
-    """What to write into the server's configuration."""
+    """The requirements for the server's configuration."""
     key_set = folder / "keys.json"
     key_set.write_text(given.issuer.published())
     return Demands(
@@ -48,7 +48,7 @@ def demands(folder: Path, security: Security, given: Credentials) -> Demands:
 
 
 def administrator_options(security: Security, given: Credentials) -> Mapping[str, Any]:
-    """How somebody connects who may do everything, as `temporalio.service.ConnectConfig` takes it."""
+    """The options of `temporalio.service.ConnectConfig` for a client with all permissions."""
     from temporalio.service import TLSConfig
 
     if security is Security.NONE:

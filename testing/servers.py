@@ -1,4 +1,4 @@
-"""Real Temporal servers as context managers; several can run at once."""
+"""Runs real Temporal servers as context managers. Several can run at the same time."""
 
 import json
 from collections import Counter
@@ -22,12 +22,12 @@ OLDEST, NEWEST = "1.29.1", "1.32.2"
 
 _READY_WITHIN = 240.0
 _MARK = "GetClusterInfo"
-# matching.PollerHistoryTTL stays: a poll lasts a minute, and a shorter history loses pollers that are alive
+# matching.PollerHistoryTTL is not changed: a poll lasts a minute, so a shorter history would lose pollers
 _SETTINGS: Mapping[str, Any] = {
     "matching.wv.VersionDrainageStatusVisibilityGracePeriod": "1s",
-    # of each version that drains: at one second it takes a twentieth of a core
+    # for each draining version: at one second, each would take a twentieth of a core
     "matching.wv.VersionDrainageStatusRefreshInterval": "3s",
-    # of one namespace, which hundreds of stories share; 100 by default
+    # for a namespace, which hundreds of tests share; the default is 100
     "matching.maxDeployments": 10_000,
     # now and then a partition misses a change, and gets it with its next poll: 290 s by default
     "matching.getUserDataLongPollTimeout": "20s",
@@ -36,12 +36,12 @@ FOUR_PARTITIONS: Mapping[str, Any] = {
     "matching.numTaskqueueReadPartitions": 4,
     "matching.numTaskqueueWritePartitions": 4,
 }
-"""Of each task queue, as servers have by default; with one the newest test server is twice as quick."""
+"""The default of servers. With one partition per task queue, the newest test server is twice as fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalServer:
-    """A running Temporal server, and the tests' own way to ask it."""
+    """A running Temporal server, and the tests' own client."""
 
     address: str
     version: str
@@ -49,21 +49,21 @@ class TemporalServer:
     metrics_port: int
     security: Security
     credentials: Credentials
-    """What it accepts when it asks for some."""
+    """The credentials that it accepts if it requires any."""
     asker: Asker = field(repr=False)
     process: Popen[bytes] = field(repr=False)
 
     @property
     def connection(self) -> Connection:
-        """How a spec says where it is."""
+        """The Connection for specs."""
         return Connection("testing", self.address)
 
     def ask(self, method: str, request: Any) -> Any:
-        """One call of the WorkflowService; raises the SDK's RPCError."""
+        """Make a call to the WorkflowService; raises the SDK's RPCError."""
         return self.asker.ask(method, [request])[0]
 
     def find(self, method: str, request: Any) -> Any:
-        """As `ask`, once it is answered: for a moment after a change the oldest version knows no worker."""
+        """Repeat a call until it succeeds: just after a change, the oldest server finds no worker."""
 
         def answer() -> Any:
             try:
@@ -76,19 +76,19 @@ class TemporalServer:
         return eventually(answer, _READY_WITHIN)
 
     def create_namespace(self, name: str) -> None:
-        """Register a namespace and wait until it can be used."""
+        """Register a namespace, and wait until it can be used."""
         self._register(name)
         eventually(lambda: self.has_namespace(name))
 
     def has_namespace(self, name: str) -> bool:
-        """A call in the namespace succeeds."""
+        """Whether a call in the namespace succeeds."""
         from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 
         request = ListWorkflowExecutionsRequest(namespace=name, page_size=1)
         return succeeds(lambda: self.ask("list_workflow_executions", request))
 
     def is_ready(self) -> bool:
-        """The namespace `default` can be used; a server that has none is given it."""
+        """Whether the namespace `default` can be used. It is registered if necessary."""
         if self.process.poll() is not None:
             message = f"the server ended with {self.process.returncode}: {self.log.read_text()[-2000:]}"
             raise RuntimeError(message)
@@ -98,7 +98,7 @@ class TemporalServer:
         return False
 
     def end_workflows(self) -> None:
-        """Terminate all in the namespace `default`: a version that drains costs until it has drained."""
+        """Terminate all workflows in the namespace `default`, because draining versions cost time."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import (
             ListWorkflowExecutionsRequest,
@@ -110,7 +110,7 @@ class TemporalServer:
         request = ListWorkflowExecutionsRequest(namespace="default", query=query, page_size=1000)
         for found in self.ask("list_workflow_executions", request).executions:
             execution = WorkflowExecution(workflow_id=found.execution.workflow_id)
-            # one that has ended by now is refused
+            # the workflow may have ended
             with suppress(RPCError):
                 self.ask(
                     "terminate_workflow_execution",
@@ -118,10 +118,10 @@ class TemporalServer:
                 )
 
     def calls(self) -> Counter[str]:
-        """How often each operation was called so far, in whatever namespace, by the server's own count."""
+        """How often each operation was called so far, in all namespaces, by the server's metrics."""
         from temporalio.api.workflowservice.v1 import GetClusterInfoRequest
 
-        # counts are published every second: what came before this call is there when this call is
+        # metrics are published every second: once they include this call, they include all earlier ones
         before = published_calls(self.metrics_port)[_MARK]
         self.ask("get_cluster_info", GetClusterInfoRequest())
         return eventually(lambda: self._calls_since(before))
@@ -149,9 +149,9 @@ def temporal_server(
     security: Security = Security.NONE,
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[TemporalServer]:
-    """A Temporal server on loopback, its files in the folder; it has room, and drainage is quick.
+    """Start a Temporal server on loopback, with high limits, fast drainage, and its files in the folder.
 
-    Only the newest version can ask for credentials. The settings are Temporal's dynamic configuration.
+    Only the newest version can require credentials. `settings` are Temporal's dynamic configuration.
     """
     ports = free_ports(PORTS)
     address, log = f"127.0.0.1:{ports[0]}", folder / f"temporal-{ports[0]}.log"

@@ -1,4 +1,4 @@
-"""How the newest Temporal server is configured: one process, everything in memory, on loopback only."""
+"""Writes the configuration of the newest Temporal server: one process, in memory, only on loopback."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,28 +9,28 @@ from typing import Any
 from testing.credentials import Certificate
 
 SERVICES = ("frontend", "internal-frontend", "matching", "history", "worker")
-"""The server's own workers use the second one, which asks nobody for credentials."""
+"""The server's own workers use the second service, which does not require credentials."""
 
 PORTS = 2 * len(SERVICES) + 1
-"""How many ports a server needs; the first one is where it is asked, the last one has its metrics."""
+"""The number of ports of a server. The first is for clients, the last for metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a server asks of its clients."""
+    """The credentials that a server requires from its clients."""
 
     certificate: Certificate | None = None
-    """The server's own; it takes plain text when there is none."""
+    """The server's own certificate; without it, the server does not use TLS."""
     client_authority: Path | None = None
-    """Clients need a certificate of this authority."""
+    """If set, clients need a certificate of this authority."""
     key_set: Path | None = None
-    """Clients need an API key that is signed by one of these keys."""
+    """If set, clients need an API key signed with one of these keys."""
 
 
 def write_configuration(
     folder: Path, ports: Sequence[int], settings: Mapping[str, Any], demands: Demands
 ) -> Path:
-    """Write the configuration file and the file of dynamic settings that it names."""
+    """Write the configuration file, and the file of dynamic settings to which it refers."""
     dynamic = write_settings(folder, ports[0], settings)
     file = folder / f"configuration-{ports[0]}.yaml"
     file.write_text(json.dumps(_configuration(ports, dynamic, demands)))
@@ -38,9 +38,9 @@ def write_configuration(
 
 
 def write_settings(folder: Path, port: int, settings: Mapping[str, Any]) -> Path:
-    """Add dynamic settings to the file of the server at this port; a setting that it has is replaced.
+    """Add or replace dynamic settings in the file of the server at this port.
 
-    A server that runs reads the file again every ten seconds.
+    A running server reads the file every ten seconds.
     """
     file = folder / f"settings-{port}.yaml"
     before = json.loads(file.read_text()) if file.exists() else {}
@@ -82,7 +82,7 @@ def _sqlite(name: str) -> dict[str, Any]:
         "connectAttributes": {"mode": "memory", "cache": "private", "setup": "true"},
         "maxConns": 1,
         "maxIdleConns": 1,
-        # no maxConnLifetime: the database in memory ends with its connection
+        # no maxConnLifetime, because the in-memory database ends with its connection
     }
 
 

@@ -1,4 +1,4 @@
-"""A Temporal worker as a team would write it; everything about it comes from its environment."""
+"""A Temporal worker like a team's, configured by its environment."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
-_ENVIRONMENT = os.environ  # noqa: TID251 - where a worker's settings are
+_ENVIRONMENT = os.environ  # noqa: TID251 - a worker's settings
 
 
 @activity.defn
@@ -23,7 +23,7 @@ async def greet(name: str) -> str:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class WaitingWorkflow:
-    """Stays open, on the version that it started on, until it is signalled."""
+    """Stays open on the version on which it started, until it is signalled."""
 
     def __init__(self) -> None:
         self._finished = False
@@ -40,14 +40,14 @@ class WaitingWorkflow:
 
     @workflow.signal
     def break_down(self) -> None:
-        """Fail the workflow task that has this signal, for ever."""
+        """Fail the workflow task with this signal forever."""
         message = "this signal breaks it"
         raise RuntimeError(message)
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class ParentWorkflow:
-    """Stays open as long as its child, which waits."""
+    """Stays open as long as its waiting child."""
 
     @workflow.run
     async def run(self) -> None:
@@ -57,7 +57,7 @@ class ParentWorkflow:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class RenewingWorkflow:
-    """Continues as new when it is asked to cancel, and starts a child when it is signalled."""
+    """Continues as new when it is cancelled, and starts a child when it is signalled."""
 
     @workflow.run
     async def run(self) -> None:
@@ -69,14 +69,14 @@ class RenewingWorkflow:
 
     @workflow.signal
     async def branch(self) -> None:
-        """Start a child that waits, whatever becomes of its parent."""
+        """Start a waiting child that outlives its parent."""
         own, stays = f"{workflow.info().workflow_id}-child", workflow.ParentClosePolicy.ABANDON
         await workflow.start_child_workflow(WaitingWorkflow.run, id=own, parent_close_policy=stays)
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class UpgradingWorkflow:
-    """Stays open, on whatever version is current, until it is signalled."""
+    """Stays open, on the current version, until it is signalled."""
 
     def __init__(self) -> None:
         self._finished = False
@@ -93,12 +93,12 @@ class UpgradingWorkflow:
 
     @workflow.signal
     def poke(self) -> None:
-        """Have a workflow task, and nothing else."""
+        """Only cause a workflow task."""
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class SleepingWorkflow:
-    """Stays open for a day, on whatever version is current."""
+    """Stays open for a day, on the current version."""
 
     @workflow.run
     async def run(self) -> None:
@@ -108,7 +108,7 @@ class SleepingWorkflow:
 
 @workflow.defn(name="SleepingWorkflow", versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class ChangedSleepingWorkflow:
-    """Cannot replay what the other has begun."""
+    """Cannot replay histories of the other SleepingWorkflow."""
 
     @workflow.run
     async def run(self) -> None:
@@ -119,7 +119,7 @@ class ChangedSleepingWorkflow:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class GreetingWorkflow:
-    """Ends at once, on whatever version is current."""
+    """Ends at once, on the current version."""
 
     @workflow.run
     async def run(self) -> str:
@@ -129,7 +129,7 @@ class GreetingWorkflow:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class GateWorkflow:
-    """The gate of a version that is well: it passes."""
+    """The gate of a good version, which passes."""
 
     @workflow.run
     async def run(self) -> None:
@@ -138,22 +138,22 @@ class GateWorkflow:
 
 @workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
 class FailingGateWorkflow:
-    """The gate of a version that is broken."""
+    """The gate of a broken version."""
 
     @workflow.run
     async def run(self) -> None:
-        """Fail for good."""
+        """Fail permanently."""
         message = "this version is broken"
         raise ApplicationError(message, non_retryable=True)
 
 
 @workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
 class RiskyGateWorkflow:
-    """The gate of a version that fails three times in ten."""
+    """A gate that fails in three of ten cases."""
 
     @workflow.run
     async def run(self) -> None:
-        """Fail for good, or not."""
+        """Fail permanently, or pass."""
         if workflow.random().random() < 0.3:
             message = "this version is broken"
             raise ApplicationError(message, non_retryable=True)
@@ -161,18 +161,18 @@ class RiskyGateWorkflow:
 
 @workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
 class StuckGateWorkflow:
-    """The gate of a version whose code breaks before it decides on anything."""
+    """A gate whose code raises an error before its first command."""
 
     @workflow.run
     async def run(self) -> None:
-        """Fail the first workflow task for ever."""
+        """Fail the first workflow task forever."""
         message = "this code is broken"
         raise RuntimeError(message)
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class AskedGateWorkflow:
-    """A gate that passes when its input says so."""
+    """A gate whose input decides whether it passes."""
 
     @workflow.run
     async def run(self, question: dict[str, bool]) -> None:
@@ -184,7 +184,7 @@ class AskedGateWorkflow:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class MessageGateWorkflow:
-    """A gate that passes when its input is a protobuf message that says so."""
+    """A gate whose input, a protobuf message, decides whether it passes."""
 
     @workflow.run
     async def run(self, message: WorkflowType) -> None:
@@ -195,7 +195,7 @@ class MessageGateWorkflow:
 
 
 async def main() -> None:
-    """Poll until terminated."""
+    """Run the workers until the process is terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
     gates: dict[str, type] = {
         "GATE_FAILS": FailingGateWorkflow,
@@ -222,9 +222,9 @@ async def main() -> None:
             workflows=[] if "ONLY_ACTIVITIES" in _ENVIRONMENT else workflows,
             activities=[greet],
             deployment_config=_deployment_config(),
-            # a sandbox imports this module for each workflow: a busy machine has no time for that
+            # a sandbox would import this module for each workflow, which takes too long on a busy machine
             workflow_runner=UnsandboxedWorkflowRunner(),
-            # on a busy machine a workflow may wait longer than the SDK's two seconds, and its task would fail
+            # on a busy machine, workflow tasks may exceed the SDK's deadlock timeout of two seconds
             debug_mode=True,
         )
         for task_queue in _ENVIRONMENT["TASK_QUEUE"].split(",")
@@ -244,7 +244,7 @@ def _deployment_config() -> WorkerDeploymentConfig | None:
 
 
 def run() -> None:
-    """The program."""
+    """Entry point of the program."""
     asyncio.run(main())
 
 

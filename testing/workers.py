@@ -1,4 +1,4 @@
-"""Real worker processes, and what people do to their Worker Deployments."""
+"""Runs real worker processes, and changes their Worker Deployments as people do."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,7 +26,7 @@ class DeployedWorker:
 
     @contextmanager
     def version(self, build_id: str, *, gate_fails: bool = False, **settings: str) -> Iterator[Forked]:
-        """A process of this version, with more settings of its program."""
+        """Run a worker process of this version, with more settings for its program."""
         variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
         if gate_fails:
             variables["GATE_FAILS"] = "1"
@@ -36,17 +36,17 @@ class DeployedWorker:
 
     @contextmanager
     def unversioned(self) -> Iterator[Forked]:
-        """A process that polls the task queue without a version."""
+        """Run an unversioned worker process."""
         with self._process("unversioned", {}) as process:
             yield process
 
     def poll(self, build_id: str) -> Any:
-        """One poll, as a worker of this version makes it; raises the SDK's RPCError at once."""
+        """Poll once as a worker of this version; raises the SDK's RPCError without retries."""
         request = self.poll_request(build_id)
         return self.server.asker.ask("poll_workflow_task_queue", [request], retry=False)[0]
 
     def poll_request(self, build_id: str) -> Any:
-        """What a worker of this version asks for workflow tasks."""
+        """The poll request of a worker of this version."""
         from temporalio.api.deployment.v1 import WorkerDeploymentOptions
         from temporalio.api.enums.v1 import WorkerVersioningMode
         from temporalio.api.taskqueue.v1 import TaskQueue
@@ -64,11 +64,11 @@ class DeployedWorker:
         )
 
     def create(self) -> None:
-        """Make the Worker Deployment known before a worker polls; servers since 1.31."""
+        """Create the Worker Deployment before a worker polls; for servers since 1.31."""
         self.server.ask("create_worker_deployment", self.create_request())
 
     def create_request(self) -> Any:
-        """What `create` asks; it may be asked again."""
+        """The request of `create`, which may be repeated."""
         from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentRequest
 
         return CreateWorkerDeploymentRequest(
@@ -76,11 +76,11 @@ class DeployedWorker:
         )
 
     def create_version(self, build_id: str) -> None:
-        """Make a version known before a worker of it polls; servers since 1.31."""
+        """Create a version before its worker polls; for servers since 1.31."""
         self.server.ask("create_worker_deployment_version", self.create_version_request(build_id))
 
     def create_version_request(self, build_id: str) -> Any:
-        """What `create_version` asks; it may be asked again."""
+        """The request of `create_version`, which may be repeated."""
         from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentVersionRequest
 
         return CreateWorkerDeploymentVersionRequest(
@@ -91,7 +91,7 @@ class DeployedWorker:
         )
 
     def delete_version(self, build_id: str) -> None:
-        """Forget a version for which nobody has polled lately, drained or not."""
+        """Delete a version without recent pollers, even if it is not drained."""
         from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
 
         request = DeleteWorkerDeploymentVersionRequest(
@@ -103,7 +103,7 @@ class DeployedWorker:
         self.server.ask("delete_worker_deployment_version", request)
 
     def set_current(self, build_id: str) -> None:
-        """Make a version current; an empty build ID: unversioned workers."""
+        """Make a version current; an empty build ID means unversioned workers."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 
         request = SetWorkerDeploymentCurrentVersionRequest(
@@ -113,7 +113,7 @@ class DeployedWorker:
         self._wait_until_heard()
 
     def set_ramp(self, build_id: str, percentage: float) -> None:
-        """Ramp to a version; an empty build ID: to unversioned workers, at 0 percent to nobody."""
+        """Ramp a version. An empty build ID means unversioned workers, or no ramp at 0 percent."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentRampingVersionRequest
 
         request = SetWorkerDeploymentRampingVersionRequest(
@@ -127,7 +127,7 @@ class DeployedWorker:
         self._wait_until_heard()
 
     def set_manager(self, identity: str) -> None:
-        """Make somebody the owner; an empty identity: nobody."""
+        """Set the manager identity; empty for none."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
 
         request = SetWorkerDeploymentManagerRequest(
@@ -152,11 +152,11 @@ class DeployedWorker:
         self.server.ask("update_worker_deployment_version_metadata", request)
 
     def described(self) -> Any:
-        """What the server says of it, once it knows it."""
+        """The server's description of the worker, once there is one."""
         return self.server.find("describe_worker_deployment", self.describing()).worker_deployment_info
 
     def drains(self, build_id: str) -> None:
-        """Wait until a version has drained: each render before that would keep it."""
+        """Wait until a version has drained, because renders before that would keep it."""
         from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
 
         drained = WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINED
@@ -168,7 +168,7 @@ class DeployedWorker:
         eventually(lambda: statuses()[build_id] == drained)
 
     def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "", seconds: int = 0) -> None:
-        """Start a workflow, on the given version if one is given; it may run so many seconds, if any."""
+        """Start a workflow, optionally pinned to a version, and with a timeout in seconds."""
         from google.protobuf.duration_pb2 import Duration
         from temporalio.api.common.v1 import WorkflowType
         from temporalio.api.taskqueue.v1 import TaskQueue
@@ -189,13 +189,13 @@ class DeployedWorker:
             self.server.ask("start_workflow_execution", request)
 
         if pinned_to:
-            # a version is known before its task queue is: so long it is refused, and nothing starts
+            # the server rejects it until it knows the version's task queue
             eventually(lambda: succeeds(begin))
         else:
             begin()
 
     def finish(self, workflow_id: str, signal: str = "finish") -> None:
-        """Let a WaitingWorkflow end, or send it another signal."""
+        """Signal a WaitingWorkflow to end, or send another signal."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
 
@@ -231,10 +231,11 @@ class DeployedWorker:
             process.stop()
 
     def _wait_until_heard(self) -> None:
-        """Let every task queue hear of a change of routing before the next one, or a new version that polls.
+        """Wait until a routing change has reached all task queues, before another change or a new version.
 
-        Where one polls for the first time meanwhile, 1.32.0 may say for ever that it still tells them
-        (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at each step.
+        If a version polls for the first time during the change, 1.32.0 may report forever that the update is
+        in progress (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at
+        each step.
         """
         from temporalio.api.enums.v1 import RoutingConfigUpdateState
         from temporalio.service import RPCError
@@ -253,7 +254,7 @@ class DeployedWorker:
             eventually(is_heard, _HEARD_WITHIN)
 
     def describing(self) -> Any:
-        """The request that describes it."""
+        """The request that describes the worker."""
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
         return DescribeWorkerDeploymentRequest(namespace=self.namespace, deployment_name=self.name)
@@ -272,7 +273,7 @@ class DeployedWorker:
 
 
 def credential_variables(server: TemporalServer, namespace: str) -> Mapping[str, str]:
-    """The variables that a worker of this namespace needs besides address and namespace."""
+    """The variables for a worker's credentials in this namespace."""
     given = server.credentials
     if server.security is Security.NONE:
         return {}

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from testing.browser import Look, browser, look
+from testing.browser import Appearance, browser, set_appearance
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.terminal import twgen_on_terminal
@@ -122,7 +122,7 @@ def _photograph(page: str) -> None:
     file.write_text(page)
     with browser() as driver:
         for theme in THEMES:
-            look(driver, Look(_WIDTH, theme))
+            set_appearance(driver, Appearance(_WIDTH, theme))
             driver.get(file.as_uri())
             opened = "document.getElementById('shop/payments').open = true; document.activeElement.blur()"
             driver.execute_script(opened)

@@ -1,4 +1,4 @@
-"""The program, as `twgen` and as `python -m twgen`."""
+"""Entry point of `twgen` and of `python -m twgen`."""
 
 import gc
 
@@ -6,9 +6,9 @@ from twgen.cli.signals import answer_at_once
 
 
 def main() -> None:
-    """Run the program, and never return."""
-    answer_at_once()  # the imports below take most of a short run
-    gc.disable()  # nothing here makes cycles in number; a large render, and each start, are that much faster
+    """Run the program and exit."""
+    answer_at_once()  # before the imports below, which take most of a short run
+    gc.disable()  # twgen makes few reference cycles, and large renders and each start are faster
     from twgen.cli.main import main as run
 
     run()

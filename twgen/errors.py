@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 class TwgenError(Exception):
-    """An expected failure: its message is one line for people, its class decides the exit code."""
+    """An expected failure. Its message is one line for people, and its class decides the exit code."""
 
     exit_code = 70
 
@@ -22,7 +22,7 @@ class InvalidInput(TwgenError):
 
 
 class InvalidDocuments(InvalidInput):
-    """Documents are wrong: a line for each problem, `file:line: path: what is wrong`."""
+    """Documents are invalid. Each problem is one line: `file:line: path: message`."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -48,7 +48,7 @@ class OwnedBySomebodyElse(TwgenError):
 
 
 def first_failure(failure: BaseException) -> BaseException:
-    """The first failure of a group, or the failure itself."""
+    """The first failure of an exception group; any other exception is returned unchanged."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure

@@ -1,4 +1,4 @@
-"""An Application of Argo CD, as tests and a person bring it about and follow it."""
+"""Creates, changes and observes an Application of Argo CD."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,28 +13,28 @@ from testing.processes import eventually
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
 _OF_ARGOCD = ("context canceled", "error sending stream")
-"""Errors of renders that Argo CD has ended itself, and keeps as if they were the plugin's."""
+"""Errors of renders that Argo CD itself has aborted, but shows as the plugin's."""
 PLUGIN: Mapping[str, Any] = {
     "plugin": {"name": "twgen", "parameters": [{"name": "strict", "string": "true"}]}
 }
-"""What its source says to be rendered by twgen, as docs/first-application.md has it."""
+"""The part of its source that selects twgen, as in docs/first-application.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An Application that deploys a folder of the repository into a namespace."""
+    """An Application that deploys a folder of the repository to a namespace."""
 
     argo: ArgoCD
     name: str
     namespace: str
     home: str = NAMESPACE
-    """The namespace of its own object."""
+    """The namespace of the Application object."""
     server: str = "https://kubernetes.default.svc"
-    """The cluster that it deploys into; by default that of Argo CD."""
+    """The target cluster; by default the cluster of Argo CD."""
 
     @property
     def path(self) -> str:
-        """Of its object, for plain requests."""
+        """The path of the Application object in the API."""
         return f"{self._collection}/{self.name}"
 
     @property
@@ -48,9 +48,9 @@ class Application:
         is_plain: bool = False,
         is_automated: bool = True,
     ) -> None:
-        """Create it, of the folder with its name; it syncs, prunes and heals by itself, if it is automated.
+        """Create it for the folder with its name. If it is automated, it syncs, prunes and self-heals.
 
-        A plain one applies the folder as it is, or as Argo CD's own tools render it, without the plugin.
+        If it is plain, Argo CD renders the folder without the plugin.
         """
         source: Object = {
             "repoURL": self.argo.repository.address,
@@ -70,32 +70,32 @@ class Application:
         self.argo.cluster.api.create(self._collection, {**head, "spec": spec})
 
     def find(self) -> Object:
-        """Its object, empty when there is none."""
+        """The Application object; empty if it does not exist."""
         return self.argo.cluster.api.find(self.path) or {}
 
     def get(self) -> Object:
-        """Its object; it has a status, and one of its sync, also before Argo CD has seen it."""
+        """The Application object. It always has a sync status, even before Argo CD has set one."""
         found: Object = self.argo.cluster.api.get(self.path)
         found.setdefault("status", {}).setdefault("sync", {"status": ""})
         return found
 
     def refresh(self, kind: str = "normal") -> None:
-        """Let Argo CD look again, `hard` by a new render, and wait until it has."""
+        """Request a refresh (`hard` renders again), and wait until it is done."""
         self.begin_to_refresh(kind)
         eventually(lambda: _REFRESH not in self.get()["metadata"].get("annotations", {}), _SOON)
 
     def begin_to_refresh(self, kind: str = "normal") -> None:
-        """Ask Argo CD to look again, and do not wait until it has."""
+        """Request a refresh without waiting for it."""
         self.change({"metadata": {"annotations": {_REFRESH: kind}}})
 
     def siblings(self) -> Sequence[Object]:
-        """The objects of all Applications that deploy into its namespace of its cluster."""
+        """All Application objects that deploy to the same namespace and cluster."""
         place = {"server": self.server, "namespace": self.namespace}
         items: Sequence[Object] = self.argo.cluster.api.get(self._collection)["items"]
         return [item for item in items if item["spec"]["destination"] == place]
 
     def synced(self, commit: str) -> Object:
-        """Its object, once all of this commit is applied and nothing differs."""
+        """Wait until this commit is applied completely; returns the Application object."""
         self.refresh()
 
         def is_synced() -> Object:
@@ -109,11 +109,11 @@ class Application:
         return eventually(is_synced, _SOON)
 
     def errors(self) -> Sequence[str]:
-        """What Argo CD shows as wrong with it."""
+        """The errors that Argo CD shows for it."""
         return errors_in(self.get())
 
     def fails_with(self, *parts: str) -> str:
-        """What Argo CD shows as wrong with it, once that has all these parts."""
+        """Wait until the errors that Argo CD shows contain all these texts; returns the errors."""
 
         def shown() -> str:
             found = self.errors()
@@ -126,16 +126,16 @@ class Application:
         return eventually(shown, _SOON)
 
     def _render_again_after_its_own(self, errors: Sequence[str]) -> None:
-        """Ask for another render where one of the errors is Argo CD's own, which it keeps."""
+        """Request another render if one of the errors is Argo CD's own, because it would not go away."""
         if any(own in error for error in errors for own in _OF_ARGOCD):
             self.refresh("hard")
 
     def waits_for_a_person(self) -> bool:
-        """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""
+        """Whether its deletion waits for a person's confirmation. Only Argo CD's log shows that."""
         return any("requires manual confirmation to delete" in line for line in self._logged())
 
     def _logged(self) -> Sequence[str]:
-        """What the application controller has written of it."""
+        """The lines about it in the log of the application controller."""
         log = (self.argo.folder / "application-controller.log").read_text()
         return [line for line in log.splitlines() if f'"application":"{self.name}"' in line]
 
@@ -146,7 +146,7 @@ class Application:
             found = self.find()
             if not found:
                 return True
-            # Argo CD goes on with a deletion when the object changes, or in its next round
+            # Argo CD continues a deletion when the object changes, or in its next round
             with suppress(Refused):
                 self.begin_to_refresh()
             raise AssertionError(found["metadata"], errors_in(found), self._logged()[-5:])
@@ -154,17 +154,17 @@ class Application:
         eventually(is_gone, _SOON)
 
     def approve_deletion(self) -> None:
-        """Say that it may be deleted with all it has, as `argocd app confirm-deletion` does."""
+        """Confirm its deletion with all its objects, as `argocd app confirm-deletion` does."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # noqa: TID251 - Argo CD compares it
         self.change({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": now}}})
 
     def differing(self) -> Sequence[tuple[str, str]]:
-        """Kind and name of all that is not as Git has it."""
+        """Kind and name of all objects that are out of sync."""
         resources: Sequence[Object] = self.get()["status"].get("resources", [])
         return [(one["kind"], one["name"]) for one in resources if one.get("status") == "OutOfSync"]
 
     def differing_anew(self) -> Sequence[tuple[str, str]]:
-        """Kind and name of all that differs from a new render, by either way in which Argo CD compares."""
+        """Kind and name of all objects that differ from a new render, by both of Argo CD's comparisons."""
         found: list[tuple[str, str]] = []
         for side in ("false", "true"):
             how = {"argocd.argoproj.io/compare-options": f"ServerSideDiff={side}"}
@@ -174,35 +174,35 @@ class Application:
         return found
 
     def tracked(self) -> Sequence[tuple[str, str]]:
-        """Kind and name of all that it consists of."""
+        """Kind and name of all its objects."""
         return [(one["kind"], one["name"]) for one in self.get()["status"].get("resources", [])]
 
     def change(self, changes: Mapping[str, Any]) -> None:
-        """Merge changes into its object."""
+        """Merge changes into the Application object."""
         self.argo.cluster.api.patch(self.path, changes)
 
     def delete(self, *, with_all_it_has: bool = False) -> None:
-        """Delete it, and wait until it is gone; what it deployed stays unless told otherwise."""
+        """Delete it, and wait until it is gone. Its objects are kept, unless `with_all_it_has`."""
         self.begin_to_delete(with_all_it_has=with_all_it_has)
         self.goes()
 
     def operation(self) -> Object:
-        """The sync that runs, or else the last one; empty before the first."""
+        """The running or last sync; empty before the first one."""
         found: Object = self.get()["status"].get("operationState", {})
         return found
 
     def ended_syncs(self, commit: str) -> Sequence[str]:
-        """What Argo CD tells of each sync of a commit that has ended, those of a part and self-heals too."""
+        """Argo CD's messages about completed syncs of a commit, including partial syncs and self-heals."""
         path = f"/api/v1/namespaces/{self.home}/events?fieldSelector=involvedObject.name={self.name}"
         events: Sequence[Object] = self.argo.cluster.api.get(path)["items"]
         ended = [str(event["message"]) for event in events if event["reason"] == "OperationCompleted"]
         return [message for message in ended if commit in message]
 
     def terminate(self) -> None:
-        """End the sync that runs, as `argocd app terminate-op` does, and wait until it has ended."""
+        """Terminate the running sync, as `argocd app terminate-op` does, and wait until it has ended."""
 
         def has_ended() -> bool:
-            # Argo CD's own writes of a running sync may take the word back
+            # Argo CD may overwrite the phase while the sync is running
             if self.operation()["phase"] == "Running":
                 self.change({"status": {"operationState": {"phase": "Terminating"}}})
             return bool(self.operation()["phase"] in {"Failed", "Error"})
@@ -210,17 +210,17 @@ class Application:
         eventually(has_ended, _SOON)
 
     def sync(self) -> None:
-        """Begin a sync as a person does, of all that it has."""
+        """Begin a full sync, as a person would."""
         self.change({"operation": {"sync": {"prune": True, "syncStrategy": {"hook": {}}}}})
 
     def begin_to_delete(self, *, with_all_it_has: bool) -> None:
-        """Delete it, and do not wait for its end."""
+        """Delete it without waiting."""
         finalizers = ["resources-finalizer.argocd.argoproj.io"] if with_all_it_has else None
         self.change({"metadata": {"finalizers": finalizers}})
         self.argo.cluster.api.delete(self.path)
 
     def discard(self) -> None:
-        """Delete it if it is there, without waiting."""
+        """Delete it, if it exists, without waiting."""
         try:
             self.change({"metadata": {"finalizers": None}})
             self.argo.cluster.api.delete(self.path)
@@ -229,7 +229,7 @@ class Application:
 
 
 def has_synced(application: Object, commit: str) -> bool:
-    """All of this commit is applied, nothing differs, and Argo CD was not asked to look again."""
+    """Whether this commit is applied completely, and no refresh is pending."""
     status = application.get("status", {})
     sync, operation = status.get("sync", {}), status.get("operationState", {})
     seen = (sync.get("status"), sync.get("revision"), operation.get("phase"))
@@ -238,6 +238,6 @@ def has_synced(application: Object, commit: str) -> bool:
 
 
 def errors_in(application: Object) -> Sequence[str]:
-    """What Argo CD shows as wrong with it."""
+    """The errors in the conditions of an Application."""
     conditions: Sequence[Object] = application["status"].get("conditions", [])
     return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]

@@ -1,4 +1,4 @@
-"""Starts Argo CD with twgen as its plugin, beside a cluster, each of its servers a process on loopback."""
+"""Starts Argo CD for a cluster, with twgen as its plugin. Each of its servers is a process on loopback."""
 
 import secrets
 import socket
@@ -23,21 +23,21 @@ from testing.servers import TemporalServer
 from twgen.yaml.reader import read_documents
 
 IMAGE = "registry.example.com/twgen:testing"
-"""What the Jobs of rollouts run."""
+"""The image of the rollouts' Jobs."""
 
 NAMESPACE = "argocd"
-"""Where Argo CD and its Applications are; Applications may be in a namespace `apps-...` too."""
+"""The namespace of Argo CD and its Applications. Applications may also be in namespaces `apps-...`."""
 
 OF_ANOTHER_PROJECT = "temporal.payments.example.com:7233"
-"""A Temporal that Applications of the project `default` may not use, although the operator has its key."""
+"""A Temporal that Applications in project `default` must not use, although the operator has its key."""
 TEAMS = "team-*"
-"""The names of further projects, whose Applications may use the others."""
+"""The pattern for names of further projects, which may use the other profiles."""
 
 OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
-"""The entry of the operator's file by which the plugin reads the cluster that this runs in."""
+"""The entry in the operator's file that lets the plugin read its own cluster."""
 
 LOOKS_EVERY = "ARGOCD_RECONCILIATION_TIMEOUT"
-"""The setting that says how often it looks for new commits."""
+"""The setting for the interval at which Argo CD checks for new commits."""
 
 _LOOPBACK = "127.0.0.1"
 _DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -47,35 +47,35 @@ _READY_WITHIN = 240.0
 _MORE_NAMESPACES = "apps-*"
 # as docs/settings.md advises for renders that share few cores
 _RENDER_WITHIN = "--repo-server-timeout-seconds=300"
-# otherwise the fifth change at one commit waits for minutes
+# without this, the fifth self-heal at one commit would wait for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
 
 
 @dataclass(frozen=True, slots=True)
 class ArgoCD:
-    """A running Argo CD; what its operator decides may be changed while it runs."""
+    """A running Argo CD. The operator's settings can be changed while it runs."""
 
     cluster: Cluster
     release: Server
     repository: Repository
     folder: Path
-    """Its logs, and what its operator has configured."""
+    """The folder of its logs and the operator's files."""
     places: Sequence[str]
-    """The options by which its servers find each other."""
+    """The options with the addresses of its servers."""
     variables: Mapping[str, str]
     """The environment of its servers."""
     sidecar: Sidecar
     plugin: Popen[bytes]
     """The plugin's server, which starts a twgen for each render."""
     restart_repo_server: Callable[[], None]
-    """As `kubectl rollout restart` does, but for the plugin, which goes on."""
+    """Restarts the repo-server, but not the plugin."""
 
     def configure(
         self, addresses: Sequence[str], secured: Sequence[TemporalServer] = (), **more: Any
     ) -> None:
-        """Write the operator's files, from the next render on: which servers of Temporal may be used.
+        """Write the operator's files with the Temporal servers that may be used. The next render uses them.
 
-        One that asks for credentials gets those of somebody who may only read.
+        For servers in `secured`, the credentials only permit reading.
         """
         profiles = [
             {"name": f"at-{number}", "projects": ["default", TEAMS]}
@@ -95,7 +95,7 @@ class ArgoCD:
         self.sidecar.operate(operator, addresses, secured, _profile_of_another_project())
 
     def empty_cache(self) -> None:
-        """Let it forget everything that it has rendered."""
+        """Empty its cache of renders."""
         address, port = self.places[0].removeprefix("--redis=").split(":")
         with socket.create_connection((address, int(port))) as redis:
             redis.sendall(b"FLUSHALL\r\n")
@@ -104,7 +104,7 @@ class ArgoCD:
 
     @contextmanager
     def server(self) -> Iterator[ArgoServer]:
-        """The API server, which nothing but clients needs."""
+        """Start the API server, which only clients need."""
         port, metrics_port = free_ports(2)
         command = [
             *(str(installed(self.release)), f"--namespace={NAMESPACE}", "--insecure", *self.places),
@@ -126,10 +126,10 @@ def argocd(
     image: Image | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[ArgoCD]:
-    """A release of Argo CD in a cluster, its files in the folder.
+    """Start a release of Argo CD for a cluster, with its files in the folder.
 
-    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it. Its own
-    settings are environment variables of its servers.
+    Its plugin is the twgen of this checkout, or of the image. It must still be configured. `settings` are
+    environment variables of its servers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="twgen-argocd-") as sockets, ExitStack() as servers:
@@ -144,7 +144,7 @@ def argocd(
         sidecar.prepare(cluster, _install(cluster, release))
         plugins = Path(sockets) / "plugins"
         command, environment = sidecar.start(plugins, cluster)
-        # it ignores every polite signal
+        # it ignores SIGTERM
         plugin = servers.enter_context(running(command, folder / "cmp-server.log", environment, grace=0))
         store, port, *metrics = free_ports(4)
         redis = [str(installed(REDIS)), f"--port {store}", f"--bind {_LOOPBACK}", "--save", ""]
@@ -182,7 +182,7 @@ def _profile_of_another_project() -> str:
 
 
 def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, str]:
-    """What all servers share; the folder's path is short, as that of a Unix socket must be."""
+    """The variables of all servers. The folder's path is short, because paths of Unix sockets are limited."""
     for name in ("plugins", "tls", "ssh"):
         (folder / name).mkdir()
     return {
@@ -195,7 +195,7 @@ def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, 
         LOOKS_EVERY: "180s",
         "ARGOCD_RECONCILIATION_JITTER": "0s",
         "KUBECONFIG": str(cluster.kubeconfig),
-        # its repo-server calls scripts that are beside it
+        # its repo-server calls scripts in the same folder
         "PATH": f"{installed(release).parent}:{ENVIRONMENT['PATH']}",
         "HOME": str(folder),
         "TMPDIR": str(folder),
@@ -203,7 +203,7 @@ def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, 
 
 
 def _install(cluster: Cluster, release: Server) -> str:
-    """Make what Argo CD has in its cluster besides servers; a token of the repo-server's account."""
+    """Create Argo CD's objects in the cluster; returns a token of the repo-server's account."""
     kinds = installed(release).with_name("crds")
     cluster.define_kinds(*(kinds / f"{kind}-crd.yaml" for kind in _KINDS))
     cluster.create_namespace(NAMESPACE)
@@ -233,7 +233,7 @@ def _install(cluster: Cluster, release: Server) -> str:
     role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
     cluster.apply([*objects, role, binding])
     cluster.await_rights("argocd-repo-server", NAMESPACE, role["rules"][0])
-    # what Argo CD lists first comes from a cache of the API server, which learns of a new kind's objects late
+    # Argo CD's first list comes from the API server's cache, which contains objects of new kinds only later
     eventually(lambda: cluster.api.get(f"{_PROJECTS}?resourceVersion=0")["items"], _READY_WITHIN)
     return cluster.token("argocd-repo-server", NAMESPACE)
 

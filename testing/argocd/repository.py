@@ -1,4 +1,4 @@
-"""A Git repository that Argo CD fetches from, and a clone of it to commit in."""
+"""A Git repository for Argo CD, and a clone to commit in."""
 
 import subprocess
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ _AUTHOR = ("-c", "user.name=testing", "-c", "user.email=testing@example.com")
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A bare repository on this machine, whose one branch is `main`."""
+    """A bare repository on this machine with the branch `main`."""
 
     address: str
-    """What Argo CD fetches, and what a person clones and pushes to."""
+    """The URL for Argo CD, and for clones."""
     clone: Path
-    """A clone; what is changed there counts once it is committed."""
+    """A clone; changes there take effect with `commit`."""
 
     def commit(self, message: str) -> str:
-        """Commit and push all that the clone has, also when nothing is new; the commit's hash."""
+        """Commit and push all files in the clone, even if nothing has changed; returns the commit's hash."""
         self._git("add", "--all")
         self._git(*_AUTHOR, "commit", "--quiet", "--allow-empty", "--message", message)
         self._git("push", "--quiet", "origin", "HEAD:main")
         return self._git("rev-parse", "HEAD").strip()
 
     def revert(self) -> str:
-        """Undo the newest commit by another one; its hash."""
+        """Revert the newest commit; returns the new commit's hash."""
         self._git(*_AUTHOR, "revert", "--no-edit", "HEAD")
         return self.commit("An empty commit after the revert")
 
@@ -36,7 +36,7 @@ class Repository:
 
 
 def new_repository(folder: Path) -> Repository:
-    """A repository with one commit, its files in the folder."""
+    """Create a repository and a clone in the folder, with one commit."""
     bare, clone = folder / "repository.git", folder / "clone"
     for command in (
         ("init", "--quiet", "--bare", "--initial-branch=main", str(bare)),

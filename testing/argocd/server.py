@@ -1,4 +1,4 @@
-"""The API server of Argo CD, as its administrator and its other accounts see it."""
+"""Uses the API server of Argo CD, as its administrator or with other accounts."""
 
 import base64
 import json
@@ -16,35 +16,35 @@ from testing.kubernetes.cluster import Cluster
 from testing.leaks import credential
 from testing.processes import ENVIRONMENT
 
-_FIRST_PASSWORD = "argocd-initial-admin-secret"  # noqa: S105 - where it is
+_FIRST_PASSWORD = "argocd-initial-admin-secret"  # noqa: S105 - the name of its Secret
 
 
 @dataclass(frozen=True, slots=True)
 class ArgoServer:
-    """A running API server, on loopback and without TLS."""
+    """A running API server on loopback, without TLS."""
 
     address: str
     """`http://host:port`."""
     program: Path
-    """Also what a person calls it with."""
+    """Argo CD's program, which is also the command `argocd`."""
     cluster: Cluster
     namespace: str
-    """Where Argo CD is."""
+    """The namespace of Argo CD."""
     folder: Path
 
     def token(self, account: str) -> str:
-        """A token of a local account, as its administrator has it made by `argocd`."""
+        """Generate a token for a local account with `argocd`, as the administrator."""
         self._login()
         return credential(self._argocd("account", "generate-token", f"--account={account}").strip())
 
     def administrator(self) -> Mapping[str, str]:
-        """The variables by which a person's `argocd` is logged in as its administrator."""
+        """The environment variables with which `argocd` is logged in as administrator."""
         self._login()
         return {"ARGOCD_OPTS": f"--config={self._config}", "ARGOCD_BINARY_NAME": "argocd"}
 
     def permits(self, token: str, action: str, resource: str) -> bool:
-        """Whether an account may do this to anything, by the server's own word."""
-        # each start of `argocd account can-i` costs a hundred times as much
+        """Whether the server says that an account may do this to all resources of a kind."""
+        # starting `argocd account can-i` would take a hundred times as long
         path = f"/api/v1/account/can-i/{resource}/{action}/*/*"
         answer = self._answer(token, "GET", path, None)
         if answer.status != HTTPStatus.OK:
@@ -52,11 +52,11 @@ class ArgoServer:
         return bool(answer.json()["value"] == "yes")
 
     def request(self, token: str, method: str, path: str, body: Any = None) -> int:
-        """The status that a plain request of its API is answered with."""
+        """Send a request to its API; returns the status."""
         return self.answer(token, method, path, body)[0]
 
     def answer(self, token: str, method: str, path: str, body: Any = None) -> tuple[int, str]:
-        """The status of a plain request of its API, and the text of the answer."""
+        """Send a request to its API; returns the status and the text of the answer."""
         answer = self._answer(token, method, path, body)
         return answer.status, answer.data.decode()
 

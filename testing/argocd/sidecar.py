@@ -1,4 +1,4 @@
-"""The plugin's server, in the environment that `deploy/` gives it in the Pod of Argo CD's repo-server."""
+"""Runs the plugin's server in the environment that `deploy/` describes for Argo CD's repo-server."""
 
 import json
 import os
@@ -28,15 +28,15 @@ _CONFIG = "/home/argocd/cmp-server/config"
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """Its volumes, as folders; from an image, or with the programs and the twgen of this machine."""
+    """The sidecar, with folders as volumes. It runs from an image, or with this machine's programs."""
 
     folder: Path
     release: Server
-    """Of the Argo CD that has it beside its repo-server."""
+    """The release of its Argo CD."""
     image: Image | None
 
     def prepare(self, cluster: Cluster, token: str) -> None:
-        """Make its volumes; it sees the cluster as whom the token says."""
+        """Create its volumes. The token decides which account it uses in the cluster."""
         for name in (
             "twgen-operator",
             "twgen-temporal",
@@ -56,7 +56,7 @@ class Sidecar:
     def operate(
         self, operator: Any, addresses: Sequence[str], secured: Sequence[TemporalServer], *more: str
     ) -> None:
-        """Write the operator's file, a profile of Temporal `at-<number>` for each server, and more."""
+        """Write the operator's file, and a Temporal profile `at-<number>` for each server, then `more`."""
         own = self.folder / "twgen-temporal"
         profiles = [_profile(number, address) for number, address in enumerate(addresses)]
         for number, server in enumerate(secured, len(addresses)):
@@ -76,7 +76,7 @@ class Sidecar:
         (self.folder / "twgen-operator" / "operator.yaml").write_text(json.dumps(operator))
 
     def start(self, plugins: Path, cluster: Cluster) -> tuple[list[str], dict[str, str]]:
-        """The command, and what it adds to the environment; its socket will be in the folder `plugins`."""
+        """The command, and its additional variables. Its socket will be in the folder `plugins`."""
         patches = [
             read_documents((_ROOT / "deploy" / name).read_text())[0]["spec"]["template"]["spec"]
             for name in ("sidecar.yaml", "in-cluster/token.yaml", "templating/programs.yaml")
@@ -93,7 +93,7 @@ class Sidecar:
             elif name == "twgen-programs":
                 programs = (KUSTOMIZE, HELM)
                 seen += [Mount(installed(one), f"{place}/{one.program}", read_only) for one in programs]
-            elif name != "twgen-tmp":  # an image's commands have one, the machine's use its own
+            elif name != "twgen-tmp":  # an image has its own, and on the machine TMPDIR is used
                 seen.append(Mount(plugins if name == "plugins" else self.folder / name, place, read_only))
         with_programs = more[-1][0]
         variables = {entry["name"]: entry["value"] for entry in (*container["env"], *with_programs["env"])}
@@ -103,7 +103,7 @@ class Sidecar:
             os.chown(plugins, self.image.user, self.image.user)
             return self.image.command(container["command"], self.folder, seen, variables=variables), {}
         seen.append(Mount(self.folder / "config", _CONFIG, read_only=True))
-        # it gets no cluster and no credentials but what the operator's file names
+        # it has only the clusters and credentials that the operator's file names
         ours = (self._programs(), Path(sys.executable).parent, ENVIRONMENT["PATH"], variables["PATH"])
         variables |= {"KUBECONFIG": "", "PATH": ":".join(map(str, ours))}
         variables |= {"TMPDIR": str(plugins.parent)}
@@ -111,7 +111,7 @@ class Sidecar:
         return [*mounts_alone(), *entering(self.folder / "root", server, seen)], variables
 
     def _programs(self) -> Path:
-        """A folder with a `twgen` that is ready at once."""
+        """A folder with a `twgen` that starts immediately."""
         (folder := self.folder / "programs").mkdir()
         program = folder / "twgen"
         program.write_text(f'#!/bin/sh\nexec {shlex.join(self._warm("ask"))} "$@"\n')

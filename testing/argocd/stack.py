@@ -1,4 +1,4 @@
-"""`make stack`: Temporal, Kubernetes, Argo CD with twgen, and a Git repository with an example."""
+"""`make stack`: starts Temporal, Kubernetes, Argo CD with twgen, and a Git repository with an example."""
 
 import signal
 import sys
@@ -60,7 +60,7 @@ spec:
         command: ["{python}", -P, "{worker}"]
         env: [{{name: TASK_QUEUE, value: greetings}}]
 """
-"""Of version v1; a next one has its name in its place."""
+"""The example for version v1; replace its name for the next version."""
 _TOLD = """
 Everything runs, and greeter v1 is current. {folder} has all files and logs.
 
@@ -73,27 +73,27 @@ Everything runs, and greeter v1 is current. {folder} has all files and logs.
   watch it      kubectl get -n {argocd} application/shop; kubectl get -n shop deployments,pods,jobs
                 kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{{.data.message}}{{"\\n"}}'
   next version  sed -i 's/v1$/v2/' shop/worker.yaml && git commit -am v2 && git push
-  roll it back  git revert --no-edit HEAD && git push
-  look again    kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard
-                (twgen tick asks for it when a version has drained; {folder}/tick.log)
+  roll back     git revert --no-edit HEAD && git push
+  refresh       kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard
+                (twgen tick requests it when a version has drained; see {folder}/tick.log)
   Temporal      temporal worker deployment describe --name shop/greeter
   twgen         twgen status --from-cluster -n shop; twgen plan shop -n shop
                 (in the browser: twgen dashboard -A)
   Argo CD       argocd app list; argocd app get shop
                 (as its administrator; no user interface is built)
-  of the pods   tail -n 3 {logs}/shop/*/*/*.log
-                (kubectl logs does not work: a pod is processes on this machine, without an image)
+  pod logs      tail -n 3 {logs}/shop/*/*/*.log
+                (kubectl logs does not work: pods run as processes on this machine, without images)
 
 To deploy a worker of your own, follow docs/first-application.md: the plugin is installed, and every project
 of Argo CD may use this Temporal and this cluster. {operator} has the operator's settings.
 
-Argo CD looks for commits every {every} s. Ctrl-C stops everything, and removes it.
+Argo CD checks for new commits every {every} s. Ctrl-C stops and removes everything.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What a person gets."""
+    """The running servers."""
 
     folder: Path
     temporal: TemporalServer
@@ -103,7 +103,7 @@ class Stack:
 
 @contextmanager
 def stack(folder: Path) -> Iterator[Stack]:
-    """Everything, with an example that has been deployed and is yet to settle."""
+    """Start all servers; returns when Argo CD and tick are running."""
     with ExitStack() as started:
         say("starting Temporal and Kubernetes")
         temporal = started.enter_context(temporal_server(folder, NEWEST))
@@ -131,8 +131,8 @@ def _folder_of(program: Server) -> Path:
 
 
 def main() -> None:
-    """Start it, tell where it is, and wait to be stopped."""
-    # `kill` ends everything as Ctrl-C does, which a shell lets its background jobs ignore
+    """Start everything, deploy the example, print how to use it, and wait for Ctrl-C."""
+    # SIGTERM must end everything like Ctrl-C, which background jobs of a shell ignore
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.default_int_handler)
     with (
@@ -151,7 +151,7 @@ def main() -> None:
         shop.create()
         shop.synced(commit)
         settled = ("wait", "--for=jsonpath={.data.phase}=Settled", "configmap/greeter-rollout-status")
-        # refused until the rollout has begun to tell
+        # fails until the rollout has written its first status
         eventually(lambda: cluster.kubectl(*settled, "--namespace=shop"), _SETTLES_WITHIN)
         told = _TOLD.format(
             folder=name,

@@ -1,4 +1,4 @@
-"""The account of `twgen tick` in Argo CD, made as its page tells an operator to."""
+"""Creates the account of `twgen tick` in Argo CD, as docs/tick.md describes."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ _PAGE = Path(__file__).parents[2] / "docs" / "tick.md"
 
 
 def install_account(argo: ArgoCD) -> str:
-    """Do what the page says, word for word; the name of the account."""
+    """Run the commands on the page literally; returns the name of the account."""
     page = _PAGE.read_text()
     [patch] = re.findall(r"^kubectl (patch configmap .*)$", page, re.MULTILINE)
     argo.cluster.kubectl(*shlex.split(patch))

@@ -1,8 +1,8 @@
-"""The twgen that the plugin's server runs: a process that is ready at once.
+"""The twgen that the plugin's server runs, forked from a process that has already imported everything.
 
-Hundreds of renders of the tests else start Python and import, which is most of their work. The process is in
-the sidecar's mount namespace, ends with the plugin's server, and forks one for each render. That one has the
-environment, folder, streams and process group which the server gives it.
+Most of the time of a render in tests would be starting Python and importing. The process is in the sidecar's
+mount namespace, ends with the plugin's server, and forks a process for each render. That process gets the
+environment, folder, streams and process group from the server.
 """
 
 import os
@@ -18,17 +18,17 @@ from testing.forking import Forker, answer, import_all
 from testing.local_node.enter import end_with_parent
 
 _CREDENTIALS = Struct("3i")
-"""Process, user and group (unix(7))."""
+"""Process ID, user ID and group ID (unix(7))."""
 
 
 def serve(name: str, server: list[str]) -> None:
-    """Become the plugin's server, beside a process that forks what is asked of the name."""
+    """Become the plugin's server, after starting a process that forks on request on the socket `name`."""
     import_all()
     with socket(AF_UNIX, SOCK_SEQPACKET) as listening:
         listening.bind(f"\0{name}")
         listening.listen(64)
         if os.fork():
-            os.execvp(server[0], server)  # noqa: S606 - a command is no shell's text
+            os.execvp(server[0], server)  # noqa: S606 - no shell is involved
         end_with_parent()
         while True:
             with listening.accept()[0] as asked:
@@ -37,12 +37,12 @@ def serve(name: str, server: list[str]) -> None:
 
 
 def ask(name: str, arguments: list[str]) -> int:
-    """Run twgen as this process would; a signal of the server reaches both, since they are one group."""
+    """Run twgen in a forked process. It has the same process group, so the server's signals reach both."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with socket(AF_UNIX, SOCK_SEQPACKET) as asked:
         asked.connect(f"\0{name}")
-        environment = os.environ  # noqa: TID251 - twgen gets it
+        environment = os.environ  # noqa: TID251 - passed on to twgen
         return Forker(asked).start("twgen.__main__:main", arguments, Path.cwd(), environment, range(3)).wait()
 
 

@@ -1,1 +1,1 @@
-"""A real Kubernetes API server with its controllers, and how tests talk to it."""
+"""Runs a real Kubernetes API server with its controllers, and clients for tests."""

@@ -1,4 +1,4 @@
-"""Plain requests to a Kubernetes API server, usable from several threads."""
+"""Sends plain requests to a Kubernetes API server. It can be used from several threads."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _ERRORS = 400
 
 
 class Refused(Exception):
-    """The API server's refusal: its status code and its message."""
+    """The API server rejected a request: its status code and its message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -26,11 +26,11 @@ class Refused(Exception):
 
 
 class NotThere(Refused, LookupError):
-    """The object does not exist: whoever waits for it asks again."""
+    """The object does not exist. As a LookupError, it makes `eventually` try again."""
 
 
 class Api:
-    """One API server, as whom the token says.
+    """One API server, with the account of a token.
 
     Every method takes a path such as `/api/v1/namespaces/default/pods`, and raises Refused or urllib3's
     HTTPError.
@@ -42,7 +42,7 @@ class Api:
         self._pool = urllib3.PoolManager(maxsize=16, ca_certs=str(authority), retries=False)
 
     def is_ready(self) -> bool:
-        """The API server says that it is; raises HTTPError while nobody listens."""
+        """Whether the API server is ready; raises HTTPError until it listens."""
         answer = self._pool.request("GET", f"{self._address}/readyz", headers=self._headers, timeout=_TIMEOUT)
         return answer.status < _ERRORS
 
@@ -51,7 +51,7 @@ class Api:
         return self._ask("GET", path)
 
     def find(self, path: str) -> Object | None:
-        """Read an object; None when there is none."""
+        """Read an object; None if it does not exist."""
         try:
             return self.get(path)
         except NotThere:
@@ -66,7 +66,7 @@ class Api:
         return self._ask("PATCH", path, changes, "application/merge-patch+json")
 
     def apply(self, path: str, document: Mapping[str, Any], *, is_stored: bool = True) -> Object:
-        """An object after a server-side apply by field manager `testing`; unknown fields are refused."""
+        """Apply an object server-side as field manager `testing`; unknown fields are rejected."""
         query = "fieldValidation=Strict&fieldManager=testing&force=true" + "&dryRun=All" * (not is_stored)
         return self._ask("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
 
@@ -75,7 +75,7 @@ class Api:
         return self._ask("DELETE", path, options or {})
 
     def watch(self, path: str) -> "Watch":
-        """Begin to watch; the path has the query."""
+        """Begin a watch; the path includes the query."""
         response = self._pool.request(
             "GET",
             f"{self._address}{path}",
@@ -88,7 +88,7 @@ class Api:
         return Watch(response)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         self._pool.clear()
 
     def _ask(
@@ -108,7 +108,7 @@ class Api:
 
 
 class Watch:
-    """The events of a watch, `{type, object}`, until the server or `close` in another thread ends it."""
+    """The events of a watch, `{type, object}`, until the server, or `close` in another thread, ends it."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
@@ -130,12 +130,12 @@ class Watch:
                 self._response.close()
 
     def close(self) -> None:
-        """End it; the thread that iterates sees the end, or an HTTPError."""
+        """End the watch. The iterating thread sees its end, or an HTTPError."""
         with self._lock:
-            # first this: the shutdown makes ssl forget its session, and a read under way brings what is coded
-            # https://github.com/python/cpython/blob/v3.11.7/Lib/ssl.py#L1351
+            # set first: the shutdown makes ssl forget its session, and a read in progress returns encrypted
+            # data https://github.com/python/cpython/blob/v3.11.7/Lib/ssl.py#L1351
             self._closing = True
-            # the server may have ended it, and the pool taken the connection back
+            # if the server has ended it, the connection is back in the pool
             if not self._closed:
                 with suppress(OSError, RuntimeError):
                     self._response.shutdown()

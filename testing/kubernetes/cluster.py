@@ -1,4 +1,4 @@
-"""A Kubernetes cluster as tests see it: its API server, and kubeconfigs for it."""
+"""A Kubernetes cluster for tests: requests to its API server, and kubeconfigs."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ from testing.recipes import KUBECTL
 DEFAULT_CONTEXTS = ("testing",)
 
 _DEFINITIONS = Path(__file__).with_name("definitions")
-# a test asks again and again, and each start of kubectl costs more than what it asks
+# plain requests, because tests repeat them often, and starting kubectl takes longer than the request
 _GROUPS = {
     "deployments": "/apis/apps/v1",
     "replicasets": "/apis/apps/v1",
@@ -34,7 +34,7 @@ _GROUPS = {
     "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
     "scaledobjects": "/apis/keda.sh/v1alpha1",
 }
-"""Where the kinds are that are not in the core group."""
+"""The API groups of kinds outside the core group."""
 _CORE = "/api/v1/namespaces"
 _APPS = "/apis/apps/v1/namespaces"
 _BATCH = "/apis/batch/v1/namespaces"
@@ -47,26 +47,26 @@ _TOKEN_SECONDS = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running cluster, and its administrator's ways to it."""
+    """A running cluster, with its administrator's access."""
 
     address: str
-    """Of the API server: https://127.0.0.1:<port>."""
+    """The address of the API server: https://127.0.0.1:<port>."""
     authority: Path
-    """The PEM file that its certificate is verified by."""
+    """The PEM file with which its certificate is verified."""
     folder: Path
-    """Where its logs and kubeconfigs are."""
+    """The folder of its logs and kubeconfigs."""
     kubeconfig: Path
-    """The administrator's; its one context is `testing`."""
+    """The administrator's kubeconfig, with the single context `testing`."""
     api: Api
-    """The administrator's plain requests."""
+    """Plain requests as the administrator."""
 
-    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002 - as subprocess has it
-        """What `kubectl` prints, run as the administrator or with another kubeconfig.
+    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002 - as in subprocess
+        """Run `kubectl` as the administrator, or with another kubeconfig; returns its output.
 
-        Raises AssertionError with what it says on stderr.
+        Raises AssertionError with its stderr if it fails.
         """
         command = [str(installed(KUBECTL)), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments]
-        # kubectl keeps what it discovers in HOME: that of another cluster on the same port would be wrong
+        # kubectl caches the kinds in HOME, which would be wrong for another cluster on the same port
         environment = {**ENVIRONMENT, "HOME": str(self.folder), "KUBECACHEDIR": str(self.folder / "cache")}
         ended = subprocess.run(
             command, input=input, capture_output=True, text=True, check=False, env=environment
@@ -77,9 +77,9 @@ class Cluster:
         return ended.stdout
 
     def apply(self, manifests: Iterable[Mapping[str, Any]], *, is_stored: bool = True) -> Sequence[Object]:
-        """Apply manifests, server-side and with force; the objects.
+        """Apply manifests, server-side and with force; returns the objects.
 
-        Raises AssertionError with what the API server says against one.
+        Raises AssertionError with the API server's error.
         """
         found = []
         for manifest in manifests:
@@ -98,11 +98,11 @@ class Cluster:
         return f"{group}{namespace}/{plural}/{metadata['name']}"
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object:
-        """One object of a kind, in the singular; AssertionError when there is none."""
+        """One object of a kind (in the singular); raises AssertionError if it does not exist."""
         return self._read(f"{_collection(f'{kind}s', namespace)}/{name}")
 
     def list(self, kinds: str, namespace: str = "", selector: str = "") -> Sequence[Object]:
-        """The objects of some kinds that the label selector takes, in the plural with commas."""
+        """The objects of these kinds (in the plural, with commas) that match the label selector."""
         found: list[Object] = []
         for plural in kinds.split(","):
             answer = self._read(f"{_collection(plural, namespace)}?labelSelector={quote(selector)}")
@@ -111,19 +111,20 @@ class Cluster:
         return found
 
     def create_namespace(self, name: str) -> None:
-        """Create a namespace and wait until Pods can be created in it."""
+        """Create a namespace, and wait until Pods can be created in it."""
         self.api.create(_CORE, {"metadata": {"name": name}})
         self.await_namespace(name)
 
     def await_namespace(self, name: str) -> None:
-        """Wait for the account and the certificates that every Pod gets."""
+        """Wait for the account and the certificates that every Pod needs."""
         eventually(lambda: self.api.find(f"{_CORE}/{name}/serviceaccounts/default"))
         eventually(lambda: self.api.find(f"{_CORE}/{name}/configmaps/kube-root-ca.crt"))
 
     def clear(self, namespace: str) -> None:
-        """Delete all that runs in a namespace, without waiting for its end.
+        """Delete all workloads in a namespace without waiting.
 
-        The namespace stays: its deletion would list every kind, beside tests that count requests.
+        The namespace is kept, because its deletion would list every kind, which would disturb tests that
+        count requests.
         """
         for path in (
             f"{_APPS}/{namespace}/deployments",
@@ -134,7 +135,7 @@ class Cluster:
 
     @contextmanager
     def own_namespace(self) -> Iterator[str]:
-        """A namespace of its own, in which nothing runs afterwards."""
+        """A new namespace, whose workloads are deleted at the end."""
         name = f"test-{uuid4().hex[:8]}"
         self.create_namespace(name)
         try:
@@ -143,12 +144,12 @@ class Cluster:
             self.clear(name)
 
     def define(self, *names: str) -> None:
-        """Let the API server know the kinds of `keda` or `vpa`."""
+        """Define the kinds of `keda` or `vpa`."""
         for name in names:
             _define(self, name)
 
     def define_kinds(self, *places: Path, text: str = "") -> None:
-        """Apply definitions of kinds, from files, folders or a text, and wait until they are established."""
+        """Apply definitions of kinds from files, folders or a text, and wait until they are established."""
         files = [option for place in places or ("-",) for option in ("-f", str(place))]
         told = self.kubectl("apply", "--server-side", "-o", "name", *files, input=text or None)
         for name in told.split():
@@ -157,7 +158,7 @@ class Cluster:
     def _await_kind(self, name: str) -> None:
         def is_established() -> bool:
             found = self.api.get(f"{_KINDS}/{name}")
-            # null at first
+            # it is null at first
             conditions = found["status"]["conditions"] or ()
             if ("Established", "True") not in {(one["type"], one["status"]) for one in conditions}:
                 return False
@@ -174,9 +175,9 @@ class Cluster:
         namespace: str = "default",
         contexts: Sequence[str] = DEFAULT_CONTEXTS,
     ) -> Path:
-        """The kubeconfig of a new service account that may do what the rules say, in its namespace.
+        """Create a service account with these permissions in its namespace; returns its kubeconfig.
 
-        A rule is one of RBAC: `{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}`.
+        The rules are RBAC's: `{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}`.
         """
         metadata = {"name": name}
         self.api.create(f"{_CORE}/{namespace}/serviceaccounts", {"metadata": metadata})
@@ -190,14 +191,14 @@ class Cluster:
         return self.write_kubeconfig(f"{namespace}-{name}", self.token(name, namespace), contexts, namespace)
 
     def may(self, account: str, namespace: str, attributes: Mapping[str, Any]) -> bool:
-        """The API server lets an account do it: `{"verb": "list", "group": "apps", "resource": "pods"}`."""
+        """Whether an account has a permission: `{"verb": "list", "group": "apps", "resource": "pods"}`."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
         user = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups}
         review = {"spec": {**user, "resourceAttributes": attributes}}
         return bool(self.api.create(_ACCESS, review)["status"]["allowed"])
 
     def await_rights(self, account: str, namespace: str, rule: Mapping[str, Any]) -> None:
-        """Wait until an account has what a rule grants: the API server learns of new roles a moment later."""
+        """Wait until a rule has taken effect for an account, which takes the API server a moment."""
         resource, _, below = rule["resources"][0].partition("/")
         attributes = {
             "namespace": namespace,
@@ -210,7 +211,7 @@ class Cluster:
         eventually(lambda: self.may(account, namespace, attributes))
 
     def token(self, account: str, namespace: str = "default") -> str:
-        """A token of a service account, good for a day."""
+        """A token of a service account, which is valid for a day."""
         request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
         answer = self.api.create(f"{_CORE}/{namespace}/serviceaccounts/{account}/token", request)
         return credential(str(answer["status"]["token"]))
@@ -222,7 +223,7 @@ class Cluster:
         contexts: Sequence[str] = DEFAULT_CONTEXTS,
         namespace: str = "default",
     ) -> Path:
-        """A kubeconfig with this token; the first context is the current one."""
+        """Write a kubeconfig with this token; the first context is the current one."""
         path = self.folder / f"{name}.kubeconfig"
         path.write_text(kubeconfig_text(self.address, self.authority, token, contexts, namespace))
         path.chmod(0o600)

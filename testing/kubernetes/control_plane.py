@@ -1,4 +1,4 @@
-"""Starts etcd, an API server and the controllers, on free ports of loopback."""
+"""Starts etcd, an API server and the controllers on free ports on loopback."""
 
 import json
 import secrets
@@ -22,15 +22,15 @@ from testing.recipes import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 _READY_WITHIN = 240.0
 _LOOPBACK = "127.0.0.1"
 _UNSAID = ("authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io")
-# those that a story may see the work of; none concludes from a lease that the local node is gone
+# only controllers whose work matters in tests; no controller that checks the local node's lease
 _CONTROLLERS = (
     *("deployment", "replicaset", "statefulset", "job", "cronjob", "disruption"),
     *("horizontal-pod-autoscaler", "garbage-collector", "ttl-after-finished", "namespace"),
     *("root-ca-certificate-publisher", "serviceaccount", "serviceaccount-token", "clusterrole-aggregation"),
 )
-# its store waits for the disk at each write, where there is nothing to keep
-_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
-# all that anybody writes into the cluster, but for what is secret there
+# etcd waits for the disk at each write, and the data need not be kept
+_MEMORY = Path("/dev/shm")  # noqa: S108 - only a temporary folder is created there
+# logs all writes in the cluster, except Secrets
 _WRITTEN = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -46,7 +46,7 @@ _WRITTEN = {
 
 @contextmanager
 def kubernetes_cluster(folder: Path) -> Iterator[Cluster]:
-    """A cluster with RBAC and every controller, without nodes; its logs are in the folder."""
+    """Start a cluster with RBAC and the controllers, without nodes; its logs are in the folder."""
     store_port, peer_port, port, manager_port = free_ports(4)
     store = f"http://{_LOOPBACK}:{store_port}"
     token = credential(secrets.token_urlsafe())
@@ -87,9 +87,9 @@ def _api_server(folder: Path, store: str, port: int, tokens: Path, key: Path) ->
         f"--bind-address={_LOOPBACK}",
         f"--advertise-address={_LOOPBACK}",
         f"--secure-port={port}",
-        # it signs its own certificate there
+        # the folder of its self-signed certificate
         f"--cert-dir={folder}",
-        # an endpoint of the service `kubernetes` may not be on loopback
+        # an endpoint of the service `kubernetes` must not be on loopback
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=RBAC",
@@ -146,7 +146,7 @@ def _is_ready(address: str, authority: Path, token: str, process: Popen[bytes]) 
 
 def _new_key() -> str:
     key = ec.generate_private_key(ec.SECP256R1())
-    # in this format, unlike PKCS 8, the API server takes the public key from it too
+    # unlike PKCS 8, the API server can also read the public key from this format
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 
 

@@ -1,4 +1,4 @@
-"""Pods that count as ready although no node runs them."""
+"""Makes Pods ready although no node runs them."""
 
 from contextlib import suppress
 
@@ -15,11 +15,11 @@ _READY = {
 
 
 def make_ready(cluster: Cluster, namespace: str) -> int:
-    """Let the Pods of a namespace count as ready; how many were not."""
+    """Make the pending Pods in a namespace ready; returns their number."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     waiting = [pod for pod in cluster.api.get(path)["items"] if pod["status"].get("phase") == "Pending"]
     for pod in waiting:
-        # one that has just been deleted needs nothing
+        # a Pod may just have been deleted
         with suppress(Refused):
             cluster.api.patch(f"{path}/{pod['metadata']['name']}/status", {"status": _READY})
     return len(waiting)

@@ -1,1 +1,1 @@
-"""A node without kubelet: it runs the Pods of a cluster as processes of this machine."""
+"""A node without a kubelet, which runs the cluster's Pods as processes on this machine."""

@@ -1,4 +1,4 @@
-"""A container as a process: starts it, starts it again as the Pod's restart policy says, and stops it."""
+"""Runs a container as a process: starts it, restarts it by the Pod's restart policy, and stops it."""
 
 import os
 import signal
@@ -33,31 +33,31 @@ _FORKED = {
     ("twgen",): ("twgen.__main__:main", "urllib3"),
     (sys.executable, "-P", str(_WORKER)): ("testing.worker_program:run", "testing.worker_program"),
 }
-"""The function that runs a command, and a module to import before; by the first words of the command."""
+"""The function for a command, and a module to import before, by the first words of the command."""
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + signal.SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the containers of one Pod run."""
+    """The environment of one Pod's containers."""
 
     folder: Path
     materials: Materials
     volumes: Callable[[], Mapping[str, Path]]
-    """The folder of each volume; raises CannotStart while one cannot be written."""
+    """Returns the folder of each volume; raises CannotStart if one cannot be written yet."""
     unshare: Sequence[str]
     """The command that makes a mount namespace."""
     images: Mapping[str, Image]
-    """The file systems of images, by name; of any other image, nothing but the name is known."""
+    """The file systems of known images, by name."""
     back_off: float
-    """Seconds before the first restart; each further one waits twice as long."""
+    """Seconds before the first restart. Each further restart waits twice as long."""
     changed: Callable[[], None]
-    """Called from any thread when a container ends or its readiness changes."""
+    """Called, from any thread, when a container ends or its readiness changes."""
 
 
 class Container:
-    """One container of a Pod; nothing but `advance` and `end` changes what it says of itself."""
+    """One container of a Pod. Its state changes only in `advance` and `end`."""
 
     def __init__(self, spec: Object, policy: str, place: Place) -> None:
         self.spec = spec
@@ -65,66 +65,66 @@ class Container:
         self.last_state: Object = {}
         self.restarts = 0
         self.due: float | None = 0.0
-        """When `advance` has something to do, on the monotonic clock; None: when the process ends."""
+        """When `advance` is due, on the monotonic clock; None if only the end of the process matters."""
         self._policy = policy
         self._place = place
         self._image = place.images.get(spec.get("image", ""))
         self._process: Popen[bytes] | Forked | None = None
         self._code: int | None = None
-        """How the process has ended."""
+        """The exit code of the process."""
         self._probe: ReadinessProbe | None = None
         self._started_at = ""
 
     @property
     def name(self) -> str:
-        """The container's."""
+        """The container's name."""
         return str(self.spec["name"])
 
     @property
     def log(self) -> Path:
-        """What it has written."""
+        """The file with its output."""
         return self._place.folder / f"{self.name}.log"
 
     @property
     def _last_word(self) -> Path:
-        """What it has left as its termination message."""
+        """The file with its termination message."""
         return self._place.folder / f"{self.name}.termination"
 
     @property
     def process(self) -> int | None:
-        """Its process, while that is not seen to end."""
+        """Its process ID while it is running."""
         return self._process.pid if self._process else None
 
     @property
     def is_running(self) -> bool:
-        """Its process has not been seen to end."""
+        """Whether it is running."""
         return self._process is not None
 
     @property
     def is_ready(self) -> bool:
-        """It runs, and its readiness probe succeeds if it has one."""
+        """Whether it is running, and its readiness probe, if any, succeeds."""
         return self.is_running and (self._probe is None or self._probe.is_ready)
 
     @property
     def exit_code(self) -> int | None:
-        """The code that it ended with for good; None: it has not."""
+        """Its final exit code; None if it runs or will be restarted."""
         return self.state["terminated"]["exitCode"] if "terminated" in self.state else None
 
     def advance(self) -> None:
-        """Note that it has ended, or start it when that is due."""
+        """Note its end, or start it if that is due."""
         if self._process:
             self._note_end(self._code)
         elif self.due is not None and self.due <= time.monotonic():
             self._start()
 
     def end(self, number: signal.Signals) -> None:
-        """Send the process a signal, and never start it again; SIGKILL goes to all that it started."""
+        """Send the process a signal, and never restart it. SIGKILL also goes to its child processes."""
         self._policy = "Never"
         if not self._process and "terminated" not in self.state:
             self.state = {"terminated": {"exitCode": _KILLED, "reason": "ContainerStatusUnknown"}}
             self.due = None
         elif self._process and self._code is None:
-            # a fork leads its group only when it has entered
+            # a forked process leads its group only after it has entered the container
             for send in (os.killpg, os.kill) if number is signal.SIGKILL else (os.kill,):
                 with suppress(ProcessLookupError):
                     send(self._process.pid, number)
@@ -169,7 +169,7 @@ class Container:
             )
 
     def _known(self, words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, str] | None:
-        """What is forked, not started: a program of the machine, with no variable that only a start heeds."""
+        """The function and module of a command that can be forked, if it is one."""
         is_usual = not any(name == "PATH" or name.startswith("PYTHON") for name in variables)
         if self._image or not is_usual or "--map-root-user" in self._place.unshare:
             return None
@@ -182,7 +182,7 @@ class Container:
     def _note_end(self, code: int | None) -> None:
         if self._process is None or code is None:
             return
-        # what it started ends with it, as in a container
+        # as in a container, its child processes end with it
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         if self._probe:
@@ -240,9 +240,9 @@ class Container:
         seen: list[Mount] = mounts(self.spec, place.volumes(), place.materials.pod, variables)
         self._last_word.touch()
         self._last_word.chmod(_ANYBODY_WRITES)
-        seen.append(Mount(self._last_word, self.spec.get("terminationMessagePath", _MESSAGE_PATH), False))  # noqa: FBT003 - it is written to
+        seen.append(Mount(self._last_word, self.spec.get("terminationMessagePath", _MESSAGE_PATH), False))  # noqa: FBT003 - not read-only
         if not self._image:
-            # a volume at /tmp hides a checkout that is there, and the programs in it
+            # a volume at /tmp would hide a checkout and its programs in /tmp
             hidden = [own for own in _OWN if any(own.is_relative_to(mount.target) for mount in seen)]
             seen += [Mount(own, str(own), read_only=True) for own in hidden]
         folder = self.spec.get("workingDir", "")
@@ -251,12 +251,12 @@ class Container:
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         if self._image:
             return {**self._image.variables, **variables}
-        # of the machine only where its programs are: all else is the Pod's
+        # only PATH comes from the machine: all other variables are the Pod's
         path = f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"
         return {"PATH": path, "HOME": str(self._place.folder), **variables}
 
 
 def moment() -> str:
-    """The time, as Kubernetes writes it."""
-    now = datetime.now(UTC)  # noqa: TID251 - a node tells what time it is
+    """The time in Kubernetes' format."""
+    now = datetime.now(UTC)  # noqa: TID251 - a node reports the time
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,9 +1,9 @@
-"""Enters a container: run by `unshare`, it mounts what the container sees and becomes its command.
+"""Enters a container: run by `unshare`, it mounts the container's file system, and becomes its command.
 
-Its one argument is JSON: `root` (an empty folder), `mounts` ([source, target, whether read-only], outer ones
-first), `workingDir` and `command`; where a container does not see the machine, also `image`, the folder of a
-file system that stays read-only, and `user`, a number. It uses the standard library alone, and is run without
-site packages. But what is forked (`testing/forking.py`) has imported its program, and runs `become`.
+Its argument is JSON: `root` (an empty folder), `mounts` ([source, target, whether read-only], outer ones
+first), `workingDir` and `command`. For a container from an image, there are also `image`, the folder of its
+read-only file system, and `user`, a number. It uses only the standard library, and is run without site
+packages. Forked processes (`testing/forking.py`), which have already imported their program, run `become`.
 """
 
 import ctypes
@@ -26,15 +26,15 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Enter and become the command."""
+    """Enter the container, and become the command."""
     with _entered() as command:
-        os.execvp(command[0], command)  # noqa: S606 - a command is no shell's text
+        os.execvp(command[0], command)  # noqa: S606 - no shell is involved
 
 
 def become() -> None:
-    """Make a mount namespace as `unshare --mount` does, as root; enter, lead a session, and run a function.
+    """Create a mount namespace, enter the container, and run a function in a new session.
 
-    The second argument says which one, `module:function`: it begins as the command would.
+    The second argument is the function, `module:function`.
     """
     module, _, function = sys.argv[2].partition(":")
     if _LIBRARY.unshare(_NEW_MOUNT_NAMESPACE):
@@ -46,13 +46,13 @@ def become() -> None:
 
 
 def end_with_parent() -> None:
-    """Nothing outlives its parent, even if that is killed; a process that becomes another user forgets it."""
+    """End this process when its parent ends. This must be called again after a change of user."""
     _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager
 def _entered() -> Iterator[list[str]]:
-    """The command of the container, inside it; exits with 128 and one line if that cannot be started."""
+    """Enter the container; returns its command. Exits with 128 and a message if that fails."""
     wanted = json.loads(sys.argv[1])
     try:
         _see(Path(wanted["root"]), Path(wanted.get("image", "/")), wanted["mounts"])
@@ -87,9 +87,10 @@ def _see(root: Path, image: Path, mounts: Sequence[tuple[str, str, bool]]) -> No
 
 
 def _mirror(folder: Path, mirror: Path, targets: Sequence[Path], flags: int) -> None:
-    """Show in the mirror all that is in the folder, leaving room for targets that are not there.
+    """Mount all entries of the folder in the mirror, with new folders for mount targets that do not exist.
 
-    A bound folder is the machine's own, where nothing may be made: those above a missing target are new ones.
+    No file may be created in bind-mounted folders, because they are the machine's own. So folders above a
+    missing target are created.
     """
     for entry in folder.iterdir():
         inside = [target for target in targets if entry in target.parents]

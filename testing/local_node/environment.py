@@ -1,4 +1,4 @@
-"""The environment and the command of a container, as its Pod describes them."""
+"""Derives the environment and the command of a container from its Pod."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^)\s]+)\)")
 
 
 def environment(container: Object, materials: Materials) -> dict[str, str]:
-    """Its variables, later ones over earlier ones; raises CannotStart."""
+    """The container's variables; later ones override earlier ones. Raises CannotStart."""
     variables = materials.api_variables() | {"HOSTNAME": materials.field("metadata.name")}
     for source in container.get("envFrom", []):
         variables.update(_from_all(source, materials))
@@ -23,7 +23,7 @@ def environment(container: Object, materials: Materials) -> dict[str, str]:
 
 
 def command(container: Object, variables: Mapping[str, str]) -> Sequence[str]:
-    """Its command and arguments; raises CannotStart when there is no command, since no image is pulled."""
+    """The container's command and arguments; raises CannotStart without a command."""
     if not container.get("command"):
         message = f"a local node pulls no images: give container {container['name']!r} a command"
         raise CannotStart("ErrImagePull", message)
@@ -32,7 +32,7 @@ def command(container: Object, variables: Mapping[str, str]) -> Sequence[str]:
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` is replaced where the name is known, `$$` is one `$`."""
+    """Replace `$(NAME)` if the variable exists, and `$$` by `$`."""
     return _REFERENCE.sub(
         lambda found: "$" if found[0] == "$$" else variables.get(found[1], found[0]),
         text,
@@ -55,7 +55,7 @@ def _from_one(source: Object, materials: Materials) -> str | None:
         return _entry(source["secretKeyRef"], materials.secret(source["secretKeyRef"]))
     if "configMapKeyRef" in source:
         return _entry(source["configMapKeyRef"], materials.config_map(source["configMapKeyRef"]))
-    message = f"a local node knows no variable from {' or '.join(source)}"
+    message = f"a local node does not support variables from {' or '.join(source)}"
     raise CannotStart(NOT_CONFIGURED, message)
 
 

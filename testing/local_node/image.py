@@ -1,4 +1,4 @@
-"""The file system of an image, and what runs in it as in a Pod."""
+"""Runs commands in the file system of an image."""
 
 import json
 import os
@@ -17,13 +17,13 @@ class Image(NamedTuple):
     """A built image."""
 
     root: Path
-    """Its file system, which nobody may change."""
+    """The file system, which must not be changed."""
     config: Mapping[str, Any]
-    """`User`, `Env`, `Entrypoint`, `Labels` and the like, as OCI has them."""
+    """The OCI configuration: `User`, `Env`, `Entrypoint`, `Labels` and others."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """Its environment."""
+        """The image's environment variables."""
         return dict(entry.split("=", 1) for entry in self.config["Env"])
 
     def command(
@@ -34,13 +34,13 @@ class Image(NamedTuple):
         folder: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """The command that runs these words as a Pod does: as the image's user, its root read-only.
+        """The command that runs these words like a Pod: as the image's user, with a read-only root.
 
-        Scratch is an empty folder; the container's `/tmp` is in it.
+        `scratch` is an empty folder, which also contains the container's `/tmp`.
         """
         (scratch / "tmp").mkdir(exist_ok=True)
         os.chown(scratch / "tmp", self.user, self.user)
-        seen = [Mount(scratch / "tmp", "/tmp", read_only=False), *mounts]  # noqa: S108 - of the container
+        seen = [Mount(scratch / "tmp", "/tmp", read_only=False), *mounts]  # noqa: S108 - in the container
         (scratch / "root").mkdir(exist_ok=True)
         own = (f"{name}={value}" for name, value in (self.variables | dict(variables or {})).items())
         return [
@@ -54,16 +54,16 @@ class Image(NamedTuple):
 
     @property
     def user(self) -> int:
-        """The number of the user that it runs as."""
+        """The user ID of the image."""
         return int(self.config["User"].partition(":")[0])
 
 
 def entering(
     root: Path, words: Sequence[str], mounts: Sequence[Mount], folder: str = "", image: Image | None = None
 ) -> list[str]:
-    """What is run in a mount namespace of its own to see the mounts, beside an image or beside the machine.
+    """The command to run in a new mount namespace, to see the mounts and the image or the machine.
 
-    The root is an empty folder.
+    `root` is an empty folder.
     """
     seen = [[str(mount.source), mount.target, mount.read_only] for mount in mounts]
     wanted: dict[str, Any] = {"root": str(root), "workingDir": folder or "/", "command": list(words)}

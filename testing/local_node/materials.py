@@ -1,4 +1,4 @@
-"""What a Pod is given from outside itself: ConfigMaps, Secrets, tokens, and where the API server is."""
+"""Reads a Pod's external input: ConfigMaps, Secrets, tokens, and the address of the API server."""
 
 import base64
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from urllib3.exceptions import HTTPError
 from testing.kubernetes.api import Api, Object, Refused
 
 NOT_CONFIGURED = "CreateContainerConfigError"
-"""The reason of a container that waits for what its Pod refers to."""
+"""The reason of a container that waits for an object to which its Pod refers."""
 
 ADDRESS = "127.0.0.1"
-"""Of the node and of all its Pods."""
+"""The address of the node and of all its Pods."""
 
 
 class CannotStart(Exception):
-    """A container cannot be started yet: the reason as a kubelet names it, and a message."""
+    """A container cannot be started yet. It has the same reason as with a kubelet, and a message."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """Reads for one Pod; every method raises CannotStart for what is neither there nor optional."""
+    """Reads for one Pod. Every method raises CannotStart if an object is missing and not optional."""
 
     api: Api
     api_address: str
@@ -34,17 +34,17 @@ class Materials:
 
     @property
     def namespace(self) -> str:
-        """Of the Pod."""
+        """The Pod's namespace."""
         return str(self.pod["metadata"]["namespace"])
 
     def config_map(self, reference: Object, name_key: str = "name") -> dict[str, bytes]:
-        """The entries of a ConfigMap; none when it is absent and optional."""
+        """The entries of a ConfigMap; empty if it is missing but optional."""
         found = self._find("configmaps", reference, name_key)
         text = {key: value.encode() for key, value in found.get("data", {}).items()}
         return text | _decoded(found.get("binaryData", {}))
 
     def secret(self, reference: Object, name_key: str = "name") -> dict[str, bytes]:
-        """The entries of a Secret; none when it is absent and optional."""
+        """The entries of a Secret; empty if it is missing but optional."""
         return _decoded(self._find("secrets", reference, name_key).get("data", {}))
 
     def token(self, projection: Object) -> bytes:
@@ -80,7 +80,7 @@ class Materials:
         return str(value or "")
 
     def api_variables(self) -> dict[str, str]:
-        """How a Pod finds the API server."""
+        """The variables with the address of the API server."""
         address = urlsplit(self.api_address)
         return {
             "KUBERNETES_SERVICE_HOST": str(address.hostname),
@@ -95,7 +95,7 @@ class Materials:
         except (Refused, HTTPError) as error:
             raise _not_given(error) from error
         if found is None and not reference.get("optional"):
-            message = f"{kind} {name!r} of namespace {self.namespace!r} is not there"
+            message = f"{kind} {name!r} of namespace {self.namespace!r} does not exist"
             raise CannotStart(NOT_CONFIGURED, message)
         return found or {}
 

@@ -1,4 +1,4 @@
-"""The node: binds every Pod to itself, and runs it."""
+"""A node that binds every Pod to itself, and runs it."""
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _ROOM = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
 
 
 class LocalNode:
-    """A node of the cluster; use `local_node`, which stops it."""
+    """A node of the cluster. Use `local_node`, which also stops it."""
 
     def __init__(
         self, cluster: Cluster, folder: Path, name: str, back_off: float, images: Mapping[str, Image]
@@ -42,16 +42,16 @@ class LocalNode:
         self._thread.start()
 
     def logs(self, namespace: str, pod: str, container: str = "") -> str:
-        """What a Pod's containers, or one of them, have written; also after the Pod is gone."""
+        """The output of a Pod's containers, or of one of them, even after the Pod is gone."""
         files = pod_folder(self.folder, namespace, pod).glob(f"*/{container or '*'}.log")
         return "".join(file.read_text(errors="replace") for file in sorted(files))
 
     def process(self, pod: Object) -> int:
-        """That of the one container of a Pod that runs."""
+        """The process ID of a Pod's only running container."""
         return self._pods[pod["metadata"]["uid"]].process
 
     def stop(self) -> None:
-        """End every process, and leave the cluster."""
+        """Stop all processes, and leave the cluster."""
         self._stopped.set()
         with self._lock:
             if self._watch:
@@ -67,7 +67,7 @@ class LocalNode:
     def _register(self) -> None:
         labels = {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux"}
         self._api.create(_NODES, {"metadata": {"name": self.name, "labels": labels}})
-        # the API server taints every new node until somebody says that it is ready
+        # the API server taints new nodes until they are ready
         self._api.patch(f"{_NODES}/{self.name}", {"spec": {"taints": None}})
         status = {
             "capacity": _ROOM,
@@ -85,7 +85,7 @@ class LocalNode:
                 self._stopped.wait(_RETRY)
 
     def _follow_once(self) -> None:
-        """List, then watch until the watch ends."""
+        """List the Pods, then watch them until the watch ends."""
         pods = self._api.get(_PODS)
         self._compare(pods["items"])
         version = pods["metadata"]["resourceVersion"]
@@ -129,7 +129,7 @@ class LocalNode:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/binding"
         target = {"apiVersion": "v1", "kind": "Node", "name": self.name}
         names = {"name": metadata["name"], "uid": metadata["uid"]}
-        # another one was faster, or the Pod is gone: the next event tells
+        # the Pod may have been bound by another node, or deleted: the next event shows it
         with suppress(Refused):
             self._api.create(path, {"metadata": names, "target": target})
 
@@ -143,10 +143,11 @@ def local_node(
     back_off: float = 1.0,
     images: Mapping[str, Image] | None = None,
 ) -> Iterator[LocalNode]:
-    """A node that runs every Pod of the cluster; what they write is kept in the folder.
+    """Start a node that runs all Pods in the cluster; their output is kept in the folder.
 
-    A container that ends is started again after `back_off` seconds, then after twice as long, and so on.
-    One of an image that is given runs in its file system and as its user; all others see the machine.
+    A container that ends is restarted after `back_off` seconds, then after twice as long, and so on. A
+    container of an image in `images` runs in its file system and as its user; all others use the machine's
+    file system.
     """
     node = LocalNode(cluster, folder or cluster.folder / name, name, back_off, images or {})
     try:
@@ -156,7 +157,7 @@ def local_node(
 
 
 def mounts_alone() -> Sequence[str]:
-    """The command that makes a mount namespace here."""
+    """The command that creates a mount namespace on this machine."""
     for command in _UNSHARE:
         with suppress(OSError):
             if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""A Pod of the node: one thread that brings its processes to what its object says, and reports."""
+"""Runs a Pod: a thread reconciles its processes with its object, and reports the status."""
 
 import shutil
 import signal
@@ -26,13 +26,13 @@ _GRACE_AT_STOP = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all Pods of a node share."""
+    """The settings of all Pods on a node."""
 
     api: Api
     api_address: str
     folder: Path
     unshare: Sequence[str]
-    """The command that makes a mount namespace."""
+    """The command that creates a mount namespace."""
     images: Mapping[str, Image]
     """The file systems of images, by name."""
     back_off: float
@@ -40,7 +40,7 @@ class Settings:
 
 
 class Pod:
-    """Its processes run until its object is deleted, or `stop`."""
+    """A Pod whose processes run until its object is deleted, or until `stop`."""
 
     def __init__(self, settings: Settings, document: Object) -> None:
         metadata = document["metadata"]
@@ -61,27 +61,27 @@ class Pod:
 
     @property
     def process(self) -> int:
-        """That of its one container that runs; raises ValueError if there is none."""
+        """The process ID of its only running container; raises ValueError if there is none."""
         [found] = [container.process for container in self._containers() if container.process]
         return found
 
     def see(self, document: Object) -> None:
-        """Its object has changed."""
+        """Note that its object has changed."""
         self._document = document
         self._wake.set()
 
     def lose(self) -> None:
-        """Its object is gone: end it at once."""
+        """End it immediately, because its object is gone."""
         self._gone = True
         self._wake.set()
 
     def stop(self) -> None:
-        """The node stops: end it politely, and report nothing any more."""
+        """End it with SIGTERM, because the node stops; its status is no longer reported."""
         self._stopped = True
         self._wake.set()
 
     def join(self) -> None:
-        """Wait until no process of it is left."""
+        """Wait until all its processes have ended."""
         self._thread.join()
 
     def _new_containers(self, settings: Settings) -> tuple[Sequence[Container], Sequence[Container]]:
@@ -117,11 +117,11 @@ class Pod:
         finally:
             for container in self._containers():
                 container.end(signal.SIGKILL)
-            # its logs stay, its secrets do not
+            # its logs are kept, but not its secrets
             shutil.rmtree(self.folder / "volumes", ignore_errors=True)
 
     def _advance(self) -> bool:
-        """Do what is due; whether nothing will ever be due again."""
+        """Do what is due; returns whether the Pod is finished."""
         self._must_retry = False
         if self._gone or self._stopped or "deletionTimestamp" in self._document["metadata"]:
             return self._end()
@@ -134,7 +134,7 @@ class Pod:
         return [*self._init, *self._main]
 
     def _current_containers(self) -> Sequence[Container]:
-        """The first init container that has not succeeded; all others after the last one has."""
+        """The first init container that has not succeeded; the main containers once all have."""
         for container in self._init:
             if container.exit_code != 0:
                 return [container]
@@ -166,7 +166,7 @@ class Pod:
             container.end(number)
 
     def _pause(self) -> float | None:
-        """Seconds until something is due; None: until something happens."""
+        """Seconds until the next step is due; None if only an event matters."""
         now = time.monotonic()
         due = [container.due for container in self._current_containers() if container.due is not None]
         if self._kill_at is not None:
@@ -176,7 +176,7 @@ class Pod:
         return max(0.0, min(due) - now) if due else None
 
     def _report(self) -> bool:
-        """Whether the API server knows the state of things."""
+        """Report the status; returns whether the API server has it."""
         failed_to_begin = any(container.exit_code for container in self._init)
         before = self._reported or self._document.get("status", {})
         status = pod_status(before, self._init, self._main, has_failed=failed_to_begin)
@@ -198,7 +198,7 @@ class Pod:
         try:
             call()
         except Refused as refused:
-            # it is another Pod's name now, or nobody's
+            # the Pod is gone, and another one may have its name
             self._gone = self._gone or refused.status in _GONE
             self._must_retry = not self._gone
             return self._gone
@@ -209,5 +209,5 @@ class Pod:
 
 
 def pod_folder(folder: Path, namespace: str, name: str) -> Path:
-    """Where the node keeps what Pods of this name have written, each in a folder named by its UID."""
+    """The folder for the output of all Pods with this name, each in a folder named by its UID."""
     return folder / namespace / name

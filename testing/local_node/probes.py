@@ -1,4 +1,4 @@
-"""Asks a container again and again whether it is ready."""
+"""Runs the readiness probe of a container."""
 
 import socket
 import urllib.error
@@ -10,11 +10,11 @@ from testing.kubernetes.api import Object
 from testing.local_node.materials import ADDRESS
 
 ExecProbe = Callable[[list[str], float], bool]
-"""Whether a command inside the container ends with 0 within some seconds."""
+"""Returns whether a command inside the container exits with 0 within this many seconds."""
 
 
 class ReadinessProbe:
-    """Asks in a thread of its own until it is stopped; `changed` is called when its answer has changed."""
+    """Probes in a separate thread until it is stopped. `changed` is called when the result changes."""
 
     def __init__(self, container: Object, run: ExecProbe, changed: Callable[[], None]) -> None:
         self._probe: Object = container["readinessProbe"]
@@ -22,7 +22,7 @@ class ReadinessProbe:
             port.get("name", ""): port["containerPort"] for port in container.get("ports", [])
         }
         self.is_ready = False
-        """What so many answers in a row as the probe wants have said."""
+        """The result of as many consecutive answers as the probe requires."""
         self._run = run
         self._changed = changed
         self._stopped = Event()
@@ -30,7 +30,7 @@ class ReadinessProbe:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop probing."""
         self._stopped.set()
 
     def _ask_again(self) -> None:

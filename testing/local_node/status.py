@@ -1,4 +1,4 @@
-"""The status of a Pod, told from its containers."""
+"""Derives the status of a Pod from its containers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,15 +7,15 @@ from testing.local_node.container import Container, moment
 from testing.local_node.materials import ADDRESS
 
 FINISHED = ("Succeeded", "Failed")
-"""The phases that a Pod never leaves."""
+"""The final phases of a Pod."""
 
 
 def pod_status(
     before: Object, initial: Sequence[Container], main: Sequence[Container], *, has_failed: bool
 ) -> Object:
-    """What to write to the API server; a condition keeps its time while it keeps its status.
+    """The status for the API server. A condition keeps its time as long as its status does not change.
 
-    A Pod whose init container failed for good runs nothing any more: `has_failed`.
+    `has_failed`: an init container has failed permanently, so the Pod runs no more containers.
     """
     phase = "Failed" if has_failed else _phase(main)
     initialized = all(container.exit_code == 0 for container in initial)

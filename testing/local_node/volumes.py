@@ -1,4 +1,4 @@
-"""The volumes of a Pod as folders of the node, and where its containers see them."""
+"""Writes the volumes of a Pod to folders on the node, and lists the mounts of its containers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from testing.kubernetes.api import Object
 from testing.local_node.environment import expanded
 from testing.local_node.materials import NOT_CONFIGURED, CannotStart, Materials
 
-# as a kubelet has it; the folder above them lets nobody in
+# as with a kubelet; the parent folder is private
 _ANYBODY_READS, _ANYBODY_WRITES = 0o644, 0o777
 _READ_ONLY = ("configMap", "secret", "projected", "downwardAPI")
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the node, and where a container sees it."""
+    """A file or folder on the node, and its path in a container."""
 
     source: Path
     target: str
@@ -23,7 +23,7 @@ class Mount:
 
 
 def write_volumes(folder: Path, materials: Materials) -> Mapping[str, Path]:
-    """The folder of each volume, with its files; raises CannotStart."""
+    """Write the files of each volume; returns the folders. Raises CannotStart."""
     volumes = {}
     for volume in materials.pod["spec"].get("volumes", []):
         place = folder / volume["name"]
@@ -42,7 +42,7 @@ def write_volumes(folder: Path, materials: Materials) -> Mapping[str, Path]:
 def mounts(
     container: Object, volumes: Mapping[str, Path], pod: Object, variables: Mapping[str, str]
 ) -> list[Mount]:
-    """What the container sees, outer folders first."""
+    """The mounts of a container, outer folders first."""
     kinds = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
     found = []
     for mount in container.get("volumeMounts", []):
@@ -70,7 +70,7 @@ def _files(volume: Object, materials: Materials) -> dict[str, bytes]:
         return files
     if "emptyDir" in volume:
         return {}
-    message = f"a local node knows no volume {volume['name']!r} of {', '.join(volume.keys() - {'name'})}"
+    message = f"a local node does not support volumes of type {', '.join(volume.keys() - {'name'})}"
     raise CannotStart(NOT_CONFIGURED, message)
 
 

@@ -1,4 +1,4 @@
-"""The Temporal Worker Controller in a cluster, as its chart installs it."""
+"""Runs the Temporal Worker Controller in a cluster, like its chart."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ NAMESPACE = "temporal-system"
 NAME = "temporal-worker-controller-manager"
 _RELEASE = "temporal-worker-controller"
 _CERTIFICATES = Path("k8s-webhook-server", "serving-certs")
-"""Where its webhooks look for theirs, below the folder of temporary files."""
+"""The folder of its webhooks' certificates, below TMPDIR."""
 
 
 @cache
 def define_kinds(cluster: Cluster) -> None:
-    """Let the API server know the controller's kinds, as its chart defines them."""
+    """Define the controller's kinds, as its chart does."""
     cluster.define_kinds(installed(WORKER_CONTROLLER).with_name("crds"))
 
 
 @contextmanager
 def worker_controller(cluster: Cluster, watched: str) -> Iterator[str]:
-    """It runs on the local node, watching one namespace; the identity by which it manages traffic.
+    """Run the controller on the local node for one namespace; returns its manager identity.
 
-    Its webhooks listen on a port that it lets nobody choose: where another one has it, its Pod waits.
+    The port of its webhooks is fixed: if another process uses it, the controller's Pod waits.
     """
     define_kinds(cluster)
     folder = cluster.folder / _RELEASE

@@ -295,7 +295,7 @@ def test_variable_of_an_application_that_sets_nothing_is_refused_by_its_name(
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "let the operator add a profile with them" in ended.stderr
+    assert "ask the operator to add a profile for them" in ended.stderr
     assert "(for default/helloworld of specs/" in ended.stderr
 
 

@@ -89,7 +89,7 @@ def test_snapshot_that_is_too_large_says_what_to_do(run: Run, story: Path) -> No
     (story / "snapshot.json").write_text(" " * (52 * 2**20 + 1))
     ended = run("render", "specs", "--snapshot", "snapshot.json")
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "more than 54525952 bytes in all: take the snapshot of fewer workers" in ended.stderr
+    assert "more than 54525952 bytes in all: take a snapshot of fewer workers" in ended.stderr
 
 
 def connection(name: str, namespace: str = "d", **more: int) -> str:

@@ -104,8 +104,8 @@ def test_pipes_and_sockets_in_a_folder_are_said_and_not_waited_for(run: Run, sto
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(story / "specs" / "s.json"))
         ended = run(*RENDER)
-    refused(ended, "specs/p.yaml is not a file or folder: remove it, or give it as a PATH of its own")
-    refused(ended, "specs/s.json is not a file or folder: remove it, or give it as a PATH of its own")
+    refused(ended, "specs/p.yaml is not a file or folder: remove it, or pass it as a separate PATH")
+    refused(ended, "specs/s.json is not a file or folder: remove it, or pass it as a separate PATH")
 
 
 def test_folder_with_the_name_of_a_file_is_a_folder(run: Run, story: Path) -> None:

@@ -144,7 +144,7 @@ def test_status_that_may_not_be_kept_is_told_with_what_it_needs(served: Served, 
     recorded.api.ask = refuse  # type: ignore[method-assign]
     ended = run(recorded, "tick", "-n", "shop", "--argocd-server", served.address)
     assert ended.exit_code == 0, "what needs no right is done, and an install without it is none that fails"
-    assert re.search(r"rights of deploy/tick/statuses\? \(.*is forbidden\)", ended.stderr)
+    assert re.search(r"permissions in deploy/tick/statuses\? \(.*is forbidden\)", ended.stderr)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -256,8 +256,8 @@ def test_broken_status_is_told_and_hides_no_other(served: Served) -> None:
     recorded.api.put(f"{STATUS}-broken", {**broken, "data": {**broken["data"], "status.json": "[]"}})
     told = run(recorded, "status", "--from-cluster", "-n", "shop")
     assert told.stdout.startswith("shop/payments: Settled")
-    assert "ConfigMap shop/broken does not hold the status of a rollout: delete it" in told.stderr
-    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken does not hold the status"):
+    assert "ConfigMap shop/broken does not contain the status of a rollout: delete it" in told.stderr
+    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken does not contain the status"):
         tick(recorded, served)
 
 

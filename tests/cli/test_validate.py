@@ -378,7 +378,7 @@ def test_path_that_holds_no_document_beside_others_is_told(run: Run, story: Path
     (story / "nothing").mkdir()
     for command in (("validate",), ("render", *WORLD)):
         ended = run(*command, "specs", empty)
-        said = f"no document found in {empty}: fix it, or leave it out"
+        said = f"no document found in {empty}: correct the path, or leave it out"
         assert (ended.returncode, ended.stdout + ended.stderr) == (
             1 if command == ("validate",) else 2,
             f"{said}\ntwgen: 1 problem found\n",

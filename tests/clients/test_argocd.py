@@ -66,9 +66,9 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
     [
         (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
         (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
-        (400, b"{}", "refuses the request: is it Argo CD 2.14 or later? (400: )"),
+        (400, b"{}", "rejects the request: is it Argo CD 2.14 or later? (400: )"),
         (401, b'{"message": "expired"}', "rejects the token: is it still valid? (401: expired)"),
-        (429, b"slow down", "the next check asks again; make --every longer (429: slow down)"),
+        (429, b"slow down", "the next check asks again; increase --every (429: slow down)"),
         (520, b"", "the next check asks again; look at the log of argocd-server (520: )"),
         (502, b"\xff", "the next check asks again; look at the log of argocd-server (502: \ufffd)"),
         (200, b"[" * 100_000, "the answer is not from Argo CD: is the address right?"),

@@ -131,22 +131,25 @@ FAILED = "its login program login printed no credential: "
     [
         (
             "echo the-secret; echo one >&2; echo no >&2; exit 7",
-            r"its login program login ended with 7 \(no\)",
+            r"its login program login exited with 7 \(no\)",
         ),
-        ("echo --key=$KEY >&2; exit 1", r".*ended with 1 \(--key=\.\.\.\)"),
-        ("echo --client-secret $2 $3 >&2; exit 1", r".*ended with 1 \(--client-secret \.\.\. --flag\)"),
-        ("exit 1", r".*ended with 1 \(it says nothing\)"),
+        ("echo --key=$KEY >&2; exit 1", r".*exited with 1 \(--key=\.\.\.\)"),
+        ("echo --client-secret $2 $3 >&2; exit 1", r".*exited with 1 \(--client-secret \.\.\. --flag\)"),
+        ("exit 1", r".*exited with 1 \(it printed no error\)"),
         ("echo the-secret", f"{FAILED}its output is not a JSON object"),
         ("printf '\\377'", f"{FAILED}its output is not a JSON object"),
         ("echo '[]'", f"{FAILED}its output is not a JSON object"),
-        ("echo '{}'", f"{FAILED}apiVersion is not right"),
+        ("echo '{}'", f"{FAILED}apiVersion is invalid"),
         (f"echo '{credential()}'", f"{FAILED}its status has no token and no certificate"),
         (f"echo '{credential(clientCertificateData='the-secret')}'", f"{FAILED}it needs both"),
         (
             'echo \'{"apiVersion": "client.authentication.k8s.io/v9", "status": {}}\'',
             f"{FAILED}its apiVersion",
         ),
-        (f"echo '{credential('the-secret', expirationTimestamp='soon')}'", ".*expirationTimestamp is not"),
+        (
+            f"echo '{credential('the-secret', expirationTimestamp='soon')}'",
+            ".*expirationTimestamp is invalid",
+        ),
         ("head -c 2000000 /dev/zero", ".*prints more than 1048576 bytes"),
     ],
 )
@@ -212,7 +215,7 @@ def test_program_that_may_not_be_stopped_is_not_waited_for(
     with serving() as served, monkeypatch.context() as patched:
         patched.setattr(os, "killpg", refuse)
         patched.setattr(login_programs, "_terminal", lambda: None)
-        with pytest.raises(OutOfTime, match="the login program login did not end within 2 s"):
+        with pytest.raises(OutOfTime, match="the login program login did not finish within 2 s"):
             ask(config(tmp_path, served, program(tmp_path, script)), seconds=2)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
@@ -256,7 +259,7 @@ touch {tmp_path}/second; sleep 1000 & echo $! >> {tmp_path}/pids; wait"""
     with serving() as served:
         path = config(tmp_path, served, program(tmp_path, script))
         first, second = run(path, 3, start_new_session=True).communicate(timeout=60)[0].splitlines()
-    assert first.startswith("OutOfTime the login program login did not end within 3 s: run")
+    assert first.startswith("OutOfTime the login program login did not finish within 3 s: run")
     assert second == "200"
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     eventually(lambda: not any(map(psutil.pid_exists, pids)), 10)

@@ -297,8 +297,8 @@ def test_certificates_in_files_are_read_again_and_connections_with_the_old_ones_
 @pytest.mark.parametrize(
     ("user", "told"),
     [
-        (of_provider(exp=PAST), "its OIDC token has ended: run kubectl once, which renews it"),
-        ({"auth-provider": {"name": "oidc"}}, "its OIDC token has ended: run kubectl once"),
+        (of_provider(exp=PAST), "its OIDC token has expired: run kubectl once, which renews"),
+        ({"auth-provider": {"name": "oidc"}}, "its OIDC token has expired: run kubectl once"),
         ({"auth-provider": {"name": "oidc", "config": {"id-token": "a.b"}}}, "is not a JSON Web Token"),
         ({"auth-provider": {}}, "auth-provider None is not supported"),
         ({}, "user 'u': it has no token, password, certificate or login program"),

@@ -71,7 +71,7 @@ def test_connection_that_matches_no_profile_may_have_a_wrong_address(file: Path)
         Profiles(load(file)).of(Connection("there", "temporal.example:7234"), "payments", WORKER)
     assert str(refused.value).endswith(
         "no profile of Temporal matches connection 'there': correct address 'temporal.example:7234' and"
-        " namespace 'payments', or let the operator add a profile with them or set"
+        " namespace 'payments', or ask the operator to add a profile for them or set"
         " TWGEN_ALLOW_UNLISTED_CONNECTIONS"
     )
 

@@ -22,7 +22,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import PrometheusServer
 
 SECRET = "a-token-of-prometheus"  # noqa: S105
-OTHER_CREDENTIALS = "requires other credentials than the ones in the operator's file"
+OTHER_CREDENTIALS = "does not accept the credentials in the operator's file"
 SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_token_is_neither_sent_nor_told(served: Served, tmp_path: Pat
     token = tmp_path / "token"
     token.write_bytes(content)
     with pytest.raises(
-        StateUnavailable, match=r"token (contains nothing that could be sent|cannot be read)"
+        StateUnavailable, match=r"token (does not contain a valid credential|cannot be read)"
     ) as told:
         ask(served, bearer_token_file=str(token))
     assert str(told.value).isascii()
@@ -131,7 +131,7 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
             served.status, served.headers = status, {"Location": f"{other.address}/api/v1/query_range"}
             said = refused(served, bearer_token_file=str(tmp_path / "token"))
             assert said == (
-                f"redirects to another address, and twgen does not follow redirects: give the address"
+                f"redirects to another address, and twgen does not follow redirects: set the address"
                 f" that it redirects to ({status})"
             )
         assert not other.paths
@@ -146,10 +146,10 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
         (
             400,
             b'{"status": "error", "error": "parse error:\\n1:3"}',
-            "refuses the query (400: parse error: 1:3)",
+            "rejects the query (400: parse error: 1:3)",
         ),
-        (422, b'{"status": "error", "error": "%s"}' % (b"x" * 9000), f"refuses the query (422: {'x' * 200})"),
-        (503, b'{"status": "error", "error": "query timed out"}', "refuses the query (503: query timed out)"),
+        (422, b'{"status": "error", "error": "%s"}' % (b"x" * 9000), f"rejects the query (422: {'x' * 200})"),
+        (503, b'{"status": "error", "error": "query timed out"}', "rejects the query (503: query timed out)"),
         (404, b"404 page not found", f"{SOMETHING_ELSE} (404: 404 page not found)"),
         (502, b"\xff<html>", f"{SOMETHING_ELSE} (502: \ufffd<html>)"),
         (200, b"<html>", SOMETHING_ELSE),
@@ -160,7 +160,7 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
         (
             200,
             b'{"status": "success", "data": {"resultType": "vector", "result": []}}',
-            "answers with a vector, not with numbers over time",
+            "returned a vector; a range query returns a matrix",
         ),
     ],
 )

@@ -175,7 +175,7 @@ def test_connection_that_failed_at_the_same_moment_is_no_failure_of_another_one(
         await asyncio.sleep(0.05)
         is_over.set()  # both come in by one turn of the event loop
         ends = await asyncio.gather(*asked, return_exceptions=True)
-        assert "does not permit it" in str(ends[1])
+        assert "does not permit this call" in str(ends[1])
 
     asyncio.run(story())
 

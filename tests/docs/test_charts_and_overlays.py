@@ -198,7 +198,7 @@ secretGenerator: [{name: keys, literals: [b=2]}]
     assert output.count("name: eu-keys-") == 2
     write(checkout, {"eu/names.yaml": ""})
     refused = twgen(checkout, "validate", "eu", "--input", "Kustomize")
-    assert "kustomize knows no replicas of a WorkerDeployment: add" in refused.stdout
+    assert "kustomize cannot set the replicas of a WorkerDeployment: add" in refused.stdout
 
 
 GENERATED = """\

@@ -15,7 +15,7 @@ from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.ports import Reported, View
+from twgen.executing.ports import Reported, RolloutView
 from twgen.executing.unattended import carry_out
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -51,7 +51,7 @@ class Pod(Client):
     stood: bool = False
     """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
     seen_at: datetime = NOW
-    """When it read its intent last, at a look or a glance."""
+    """When it read its intent last, in full or only its routing."""
     was_alone: bool = False
     since: str = ""
     """When its Job was created."""
@@ -179,7 +179,7 @@ class Pod(Client):
 
     def carrying_out(self) -> Coroutine[Any, Any, WorkerPlan | None]:
         """As `twgen rollout --intent` does it."""
-        self.name, self.view = f"shop/{self.intent.worker}-rollout", View(self.said.append)
+        self.name, self.view = f"shop/{self.intent.worker}-rollout", RolloutView(self.said.append)
         return carry_out(self, self.intent.hash, None)
 
 

@@ -94,7 +94,12 @@ def _fails(_: Recorded) -> None:
 
 
 ENDS: Mapping[str, tuple[Sequence[tuple[int, Callable[[Recorded], None]]], Sequence[str], int, str]] = {
-    "bug": ([(70, _fails)], (), 1, "a bug ended it (KeyError); before, it was Waiting: it stays at 5% "),
+    "bug": (
+        [(70, _fails)],
+        (),
+        1,
+        "it ended because of a bug (KeyError); before, it was Waiting: it stays at 5% ",
+    ),
     "limit": ((), ("--within", "70s"), 4, "shop/payments is not settled within 1m10s: "),
 }
 

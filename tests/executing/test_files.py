@@ -9,15 +9,15 @@ import pytest
 from twgen.errors import InvalidInput
 from twgen.executing.files import Written, file_name, write_histories
 from twgen.model.policy import Sample
-from twgen.model.world import Recorded
+from twgen.model.world import RecordedRun
 
 SMALL, LARGE, GONE = (
-    Recorded("Order", name, f"r-{name}", is_open=True) for name in ("small", "large", "gone")
+    RecordedRun("Order", name, f"r-{name}", is_open=True) for name in ("small", "large", "gone")
 )
 TEXTS = {SMALL: '{"a": 1}', LARGE: "{" + " " * 98 + "}"}
 
 
-async def history(recorded: Recorded, most_bytes: int) -> str | None:
+async def history(recorded: RecordedRun, most_bytes: int) -> str | None:
     text = TEXTS.get(recorded, "")
     return text if len(text) <= most_bytes else None
 
@@ -42,7 +42,7 @@ def test_files_are_for_who_may_read_them(tmp_path: Path, mode: int) -> None:
 
 def test_name_of_a_file_is_one_whatever_a_workflow_is_called() -> None:
     for workflow_id in ("../../etc/passwd", "a/b c%", "ü" * 900, ".", "\x00"):
-        name = file_name(Recorded("Order", workflow_id, "r1", is_open=True))
+        name = file_name(RecordedRun("Order", workflow_id, "r1", is_open=True))
         assert name.endswith(".r1.json")
         assert "/" not in name
         assert len(name.encode()) < 255
@@ -50,7 +50,7 @@ def test_name_of_a_file_is_one_whatever_a_workflow_is_called() -> None:
 
 def test_name_of_a_file_ends_with_a_whole_character_of_its_workflow() -> None:
     for length in range(60, 70):
-        name = file_name(Recorded("Order", "x" * length + "😀" * 40, "r1", is_open=True))
+        name = file_name(RecordedRun("Order", "x" * length + "😀" * 40, "r1", is_open=True))
         kept = unquote(name.removesuffix(".r1.json"), errors="strict")
         assert set(kept.lstrip("x")) == {"😀"}
 

@@ -11,8 +11,8 @@ import pytest
 from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, target_in, temporal, version
 from tests.planning.times import DAY, MINUTE, ago
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
-from twgen.executing.ports import View
-from twgen.executing.rollout import Rollout
+from twgen.executing.ports import RolloutView
+from twgen.executing.rollout import RolloutLoop
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
@@ -73,7 +73,7 @@ class Person:
     def temporal(self, _: str) -> "Person":
         return self
 
-    async def glance(self) -> WorkerDeployment:
+    async def read_routing(self) -> WorkerDeployment:
         assert self.seen.temporal
         return replace(self.seen.temporal, routing=self.traffic)
 
@@ -105,10 +105,10 @@ class Person:
 
 def does(person: Person, decide: Any) -> list[str]:
     servers: Any = person
-    rollout = Rollout(servers, Caller("me", forced=True), View(person.said.append))
+    rollout = RolloutLoop(servers, Caller("me", forced=True), RolloutView(person.said.append))
 
     async def story() -> None:
-        target = rollout.target_of(await rollout.look())
+        target = rollout.target_of(await rollout.read())
         await rollout.intervene(target, decide(target))
 
     asyncio.run(story())
@@ -196,7 +196,10 @@ def test_change_that_another_client_has_undone_since_is_not_recorded() -> None:
     person = Person([seen("me")], after=routing("v1", ("v3", 3)))
     written = does(person, lambda target: promote(target, full=False, skip_gate=False))
     assert written == ["SetRamp by old"]
-    assert person.said[-1] == "could not record what moved v3: its traffic or its intent has changed since"
+    assert (
+        person.said[-1]
+        == "could not record the change of traffic for v3: its routing or its intent has changed since then"
+    )
 
 
 @pytest.mark.parametrize(

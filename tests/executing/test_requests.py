@@ -248,7 +248,7 @@ def test_answer_that_cannot_be_read_stops_neither_the_rollout_nor_the_next_reque
         await ask(cluster, Verb.PROMOTE, wait=10 * SECOND)
         state, message = answer(cluster)
         assert (state, share(cluster)) == ("Refused", 5)
-        assert "it may have been done already" in message
+        assert "it may already have been carried out" in message
         await ask(cluster, Verb.PROMOTE, id="r2", wait=10 * SECOND)
 
     cluster = story(told)
@@ -360,7 +360,10 @@ def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None
     cluster = story(told)
     assert cluster.marks[MarkKey.PAUSED]
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestRefused"]
-    assert event["message"] == "Resume of v3, requested by ana: its ID r1 is that of an answered request"
+    assert (
+        event["message"]
+        == "Resume of v3, requested by ana: an earlier request, which was answered, had the same ID r1"
+    )
 
 
 def test_end_of_the_ramp_of_another_version_is_not_called_done_while_it_ramps() -> None:

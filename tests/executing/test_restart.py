@@ -14,7 +14,7 @@ from twgen.versioning.names import rollout_selector
 
 ENDED = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
 LATE = "Kubernetes did not answer within 5 s"
-AGAIN = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
+AGAIN = "Argo CD recreates it; without Argo CD, apply the output of `twgen render` again"
 DELETE = "run `kubectl delete job newest -n shop`, and " + AGAIN
 WAIT = "run `kubectl wait job/newest -n shop --for=delete --timeout=10m`, and " + AGAIN
 
@@ -54,7 +54,7 @@ def restarted(cluster: Cluster, seconds: float = 5) -> str:
 
 def test_newest_job_is_started_again_when_it_has_ended() -> None:
     cluster = Cluster(job("newest", 5, **ENDED), job("older", 3, **ENDED))
-    assert restarted(cluster) == "started Job newest again"
+    assert restarted(cluster) == "restarted Job newest"
     assert cluster.done == ["GET jobs", "DELETE newest", "POST jobs"]
 
 
@@ -70,20 +70,20 @@ def test_job_that_runs_is_left_alone_whatever_ended_before_it() -> None:
     [
         (
             {"DELETE": 403},
-            f"Job newest has ended, but was not started again (DELETE is not for you): {DELETE}",
+            f"Job newest has ended, but could not be restarted (DELETE is not for you): {DELETE}",
         ),
         (
             {"DELETE": None},
-            f"Job newest has ended, but was not started again ({LATE}): {DELETE}",
+            f"Job newest has ended, but could not be restarted ({LATE}): {DELETE}",
         ),
-        ({"POST": 403}, f"Job newest was deleted, but not created again (POST is not for you): {WAIT}"),
+        ({"POST": 403}, f"Job newest was deleted, but could not be recreated (POST is not for you): {WAIT}"),
         (
             {"POST": 409},
-            f"Job newest was deleted, but not created again (the API server answered 409): {WAIT}",
+            f"Job newest was deleted, but could not be recreated (the API server answered 409): {WAIT}",
         ),
         (
             {"POST": None},
-            f"Job newest was deleted, but not created again ({LATE}): {WAIT}",
+            f"Job newest was deleted, but could not be recreated ({LATE}): {WAIT}",
         ),
     ],
 )
@@ -95,11 +95,11 @@ def test_whoever_has_to_start_it_by_hand_reads_the_command(
 
 def test_job_that_argo_cd_has_made_again_meanwhile_is_not_waited_for() -> None:
     cluster = Cluster(job("newest", 5, **ENDED), live="another", POST=409)
-    assert restarted(cluster) == "another client started Job newest again"
+    assert restarted(cluster) == "another client restarted Job newest"
 
 
 @pytest.mark.parametrize("status", [403, None])
 def test_whoever_may_not_see_jobs_reads_where_to_look(status: int | None) -> None:
     told = restarted(Cluster(GET=status))
-    assert told.startswith("could not read whether its Job has ended (")
+    assert told.startswith("could not check whether its Job has ended (")
     assert told.endswith("): run `kubectl get jobs -n shop -l twgen.io/rollout=payments`")

@@ -14,7 +14,7 @@ from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import RAMPS
 from tests.planning.times import HOUR, MINUTE, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.executing.rollout import Rollout
+from twgen.executing.rollout import RolloutLoop
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
@@ -35,7 +35,7 @@ def told_of(client: Client) -> list[tuple[str, RoutingReason]]:
     """The failures of its rollout."""
     told: list[tuple[str, RoutingReason]] = []
 
-    class Telling(Rollout):
+    class Telling(RolloutLoop):
         async def fail(self, failure: str, reason: RoutingReason) -> None:
             told.append((failure, reason))
 
@@ -69,9 +69,9 @@ def test_clock_that_is_set_back_does_not_lengthen_the_time_between_two_looks() -
     begin, looked_at, read_at = (server := Server()).model.now, list[datetime](), list[datetime]()
 
     class Clocked(Client):
-        async def glance(self) -> WorkerDeployment:
+        async def read_routing(self) -> WorkerDeployment:
             looked_at.append(server.model.now)
-            return await super().glance()
+            return await super().read_routing()
 
         async def read(self) -> World:
             looked_at.append(server.model.now)
@@ -105,7 +105,7 @@ def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_a
     client = Losing(server := Server(), GATED)
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == gates
-    assert any("could not record what moved v3" in line for line in client.said) == (lost > 1)
+    assert any("could not record the change of traffic for v3" in line for line in client.said) == (lost > 1)
 
 
 def test_change_whose_answer_was_lost_is_recorded_at_the_next_look_so_that_gates_do_not_run_again() -> None:
@@ -145,7 +145,7 @@ def test_change_of_intent_or_traffic_during_a_slow_adjustment_is_seen_before_the
     client = Client(server := Server(), RAMPS)
     adjusted: list[int] = []  # how many changes there were before
 
-    class Slow(Rollout):
+    class Slow(RolloutLoop):
         async def adjust(self, *_: object) -> bool:
             adjusted.append(len(server.done))
             await server.sleep(MINUTE)
@@ -153,8 +153,8 @@ def test_change_of_intent_or_traffic_during_a_slow_adjustment_is_seen_before_the
                 server.change(lambda: server.model.set_ramp("v3", 3), ELSE)
             return True
 
-        async def glance(self) -> WorkerDeployment | None:
-            return None if len(adjusted) == 2 and is_superseded else await super().glance()
+        async def read_routing(self) -> WorkerDeployment | None:
+            return None if len(adjusted) == 2 and is_superseded else await super().read_routing()
 
     server.run(client.rollout(Slow).run(once=False))
     assert adjusted[:3] == [0, 1, 1], "it looks again, and has changed nothing"
@@ -164,7 +164,7 @@ def test_change_of_intent_or_traffic_during_a_slow_adjustment_is_seen_before_the
 def test_pause_of_a_step_is_one_small_read_in_30_seconds() -> None:
     client = Client(Server(), RAMPS)
     rolled_out(client)
-    assert client.glances <= 40 * 2
+    assert client.routing_reads <= 40 * 2
     assert client.looks <= 40 / 5 + 12
 
 
@@ -188,7 +188,9 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
 
 
 @pytest.mark.parametrize(
-    "each_time", [["refused"], ["", "refused"], ["", "", "refused"]], ids=["looks", "glances", "changes"]
+    "each_time",
+    [["refused"], ["", "refused"], ["", "", "refused"]],
+    ids=["looks", "routing_reads", "changes"],
 )
 def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(each_time: list[str]) -> None:
     client = Client(Server(), RAMPS, troubles=["", "", "", *each_time * 9])

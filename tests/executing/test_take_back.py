@@ -10,7 +10,7 @@ from tests.executing.trouble import GATED, Client
 from tests.planning.situations import NOW, RAMPS, live, routing, situation, temporal, version
 from tests.planning.times import DAY, HOUR, ago
 from twgen.errors import StateUnavailable
-from twgen.executing.rollout import Rollout
+from twgen.executing.rollout import RolloutLoop
 from twgen.model.plan import RoutingPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus, WorkerDeployment
@@ -41,7 +41,7 @@ def test_replaced_ramp_ends_though_its_target_gets_no_gate_and_no_autoscaler(
                 return found
             raise Done("three looks")
 
-        async def glance(self) -> WorkerDeployment:
+        async def read_routing(self) -> WorkerDeployment:
             return says
 
         async def gate_input(self) -> bytes:
@@ -55,7 +55,7 @@ def test_replaced_ramp_ends_though_its_target_gets_no_gate_and_no_autoscaler(
         def now(self) -> datetime:
             return NOW
 
-    class Unwatched(Rollout):
+    class Unwatched(RolloutLoop):
         is_unattended = True
 
         async def adjust(self, *_: object) -> bool:

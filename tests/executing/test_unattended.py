@@ -18,7 +18,7 @@ from twgen.cli.rollouts_by_tick import RolloutsByTick
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.executing.cluster import ClusterWriter
-from twgen.executing.ports import View
+from twgen.executing.ports import RolloutView
 from twgen.executing.unattended import carry_out
 from twgen.model.rollout import AnswerState, Request, RolloutMetadata, Verb
 from twgen.model.status import RolloutStatus
@@ -86,7 +86,7 @@ class Unusable:
         raise AssertionError
 
     def tasks(self) -> RolloutsByTick:
-        self.view = View(self.said.append)
+        self.view = RolloutView(self.said.append)
         return Tasks(self)
 
 

@@ -11,8 +11,8 @@ from tests.executing.server import Server
 from tests.planning.situations import RAMPS, live, situation
 from tests.planning.times import SECOND
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
-from twgen.executing.ports import View
-from twgen.executing.rollout import Rollout
+from twgen.executing.ports import RolloutView
+from twgen.executing.rollout import RolloutLoop
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
@@ -39,7 +39,7 @@ class Client:
     """What goes wrong with the next reads and writes."""
     said: list[str] = field(default_factory=list)
     looks: int = 0
-    glances: int = 0
+    routing_reads: int = 0
     is_requested: bool = False
     """A person has ever requested something of it."""
     read_last: WorkerDeployment | None = None
@@ -55,8 +55,8 @@ class Client:
         self.read_last = found
         return situation(found, [live("v1"), live("v3")])
 
-    async def glance(self) -> WorkerDeployment:
-        self.glances += 1
+    async def read_routing(self) -> WorkerDeployment:
+        self.routing_reads += 1
         await self._trouble()
         return self.server.described()
 
@@ -211,8 +211,8 @@ class Client:
     async def gate_input(self) -> bytes:
         return b'{"deep": true}'
 
-    def rollout(self, kind: type[Rollout] = Rollout) -> Rollout:
-        return kind(self, Caller(self.identity, drives=True), View(self.said.append))
+    def rollout(self, kind: type[RolloutLoop] = RolloutLoop) -> RolloutLoop:
+        return kind(self, Caller(self.identity, drives=True), RolloutView(self.said.append))
 
     def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
         return self.rollout().run(once=once)

@@ -1,11 +1,13 @@
 """Which histories are taken."""
 
-from twgen.model.world import Recorded
+from twgen.model.world import RecordedRun
 from twgen.planning.routing.gates import chosen, left_out_altogether
 
 
-def run(number: int, workflow_type: str = "Order", *, is_open: bool = True, build_id: str = "") -> Recorded:
-    return Recorded(workflow_type, f"w{number}", f"r{number}", is_open, build_id)
+def run(
+    number: int, workflow_type: str = "Order", *, is_open: bool = True, build_id: str = ""
+) -> RecordedRun:
+    return RecordedRun(workflow_type, f"w{number}", f"r{number}", is_open, build_id)
 
 
 def test_open_ones_come_first_and_each_type_has_its_own_number() -> None:

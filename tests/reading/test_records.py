@@ -40,7 +40,7 @@ def refusal(path: str) -> str:
     [
         (
             f"{HEAD}<<<<<<< HEAD\n{WORKER}=======\n>>>>>>> other\n",
-            ":5: there are conflict markers of a merge: resolve them",
+            ":5: the file contains merge conflict markers: resolve them",
         ),
         (f"{HEAD}{WORKER}---\n{HEAD}{WORKER}", f" contains 2 of kind 'Snapshot'{ONE_SNAPSHOT}"),
         ("", f" contains no document{ONE_SNAPSHOT}"),

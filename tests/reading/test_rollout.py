@@ -73,7 +73,7 @@ def test_intent_that_lost_its_annotation_by_hand_is_no_newer_one() -> None:
     cluster = Cluster()
     assert read(cluster) == RolloutInCluster()
     del cluster.intent["metadata"]["annotations"]
-    with pytest.raises(StateUnavailable, match=r"edited by hand and lacks twgen\.io/intent-hash"):
+    with pytest.raises(StateUnavailable, match=r"edited by hand, and twgen\.io/intent-hash is missing"):
         read(cluster)
 
 
@@ -147,7 +147,7 @@ def test_hook_that_ended_before_its_intent_was_made_again_takes_nothing_back(
 @pytest.mark.parametrize("change", [{"namespace": "mail"}, {"worker": "another"}, {"target": "v9"}])
 def test_intent_speaks_only_for_its_own_worker_in_its_own_namespace(change: dict[str, str]) -> None:
     spec = replace(a_spec(), has_custom_build_id=False)
-    with pytest.raises(UnusableIntent, match="but this release of twgen makes shop/payments:"):
+    with pytest.raises(UnusableIntent, match="but this release of twgen parses it as shop/payments:"):
         specs_of(replace(intent_of(spec, "me"), **change))  # type: ignore[arg-type]
 
 

@@ -105,7 +105,7 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
     [shown] = found.shown
     assert (shown.phase, shown.reason, shown.target) == (Phase.WAITING, "RolloutNotBegun", SPEC.build_id)
     assert shown.message == (
-        f"the rollout of {SPEC.build_id} has not begun: Job works has not started to work yet; `kubectl"
+        f"the rollout of {SPEC.build_id} has not begun: Job works has not begun yet; `kubectl"
         " describe pods"
         " -n shop -l job-name=works` shows why; before, it was Settled: it is current and nothing ramps"
     )
@@ -133,7 +133,7 @@ def test_intent_that_no_job_looks_at_is_told(jobs: list[Any], phase: Phase, says
 def test_intent_that_tick_has_not_begun_is_told_and_one_that_it_has_begun_needs_no_job() -> None:
     by_tick = replace(INTENT, is_for_tick=True)
     [shown] = Fleet(intent=by_tick, intent_of_status="older").read().shown
-    assert "has not begun: `twgen tick` begins it within seconds if tick.rollouts" in shown.message
+    assert "has not begun: `twgen tick` begins it within seconds if its OperatorConfig sets" in shown.message
     begun = Fleet(intent=by_tick, intent_of_status=by_tick.hash).read()
     assert begun.shown == begun.statuses
     assert begun.statuses[0].reason != "RolloutEnded"
@@ -267,7 +267,7 @@ def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() ->
     found = Fleet("forbidden").read()  # type: ignore[arg-type]
     assert [status.reason for status in found.statuses] == ["RampPaused"]
     [told] = found.unusable
-    assert told.startswith("it is unknown whether Jobs work on these rollouts: ")
+    assert told.startswith("it is unknown whether Jobs carry out these rollouts: ")
     assert told.endswith("/jobs cannot be read: jobs.batch is forbidden")
 
 
@@ -320,7 +320,7 @@ def test_namespace_whose_records_would_take_all_memory_hides_no_other_one() -> N
     [_, spent] = found.unusable
     assert spent == (
         "ConfigMap mail/x1, specs.yaml: line 1: more than 1000000 keys and list items in all: twgen"
-        " reads no other rollout of this namespace"
+        " does not read the other rollouts in this namespace"
     )
 
 
@@ -355,7 +355,7 @@ def test_job_that_works_on_an_intent_that_was_made_again_is_its_own() -> None:
     fleet = Fleet(job_of("x", 1, intent=INTENT.hash, ended=False), intent=INTENT, intent_of_status="older")
     fleet.intents[0]["metadata"]["creationTimestamp"] = "2026-11-21T13:00:01Z"
     found = fleet.read()
-    assert "Job x has not started to work yet" in found.shown[0].message
+    assert "Job x has not begun yet" in found.shown[0].message
     assert not found.ended
 
 

@@ -30,7 +30,7 @@ from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
 from twgen.reading.kubernetes import ClusterReader
-from twgen.reading.temporal.looks import Look
+from twgen.reading.temporal.checks import Check
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 from twgen.reporting.bugs import Bug
@@ -223,7 +223,7 @@ def test_workers_of_a_server_that_never_answers_have_one_line_and_hold_up_no_oth
         ]
 
         async def story() -> tuple[World, list[str], float]:
-            shared = TemporalReader(OneHangs(), AnswerDeadline(timeout), Look())
+            shared = TemporalReader(OneHangs(), AnswerDeadline(timeout), Check())
             reading = Reading(shared, None, NOW, for_routing=False, read_at=NOW)
             others = asyncio.create_task(read_each(SPECS, reading))
             began = monotonic()
@@ -254,12 +254,12 @@ class SomeHang(Temporal):
 
 def test_workers_that_hang_keep_no_other_of_their_server_from_its_next_read_in_a_look() -> None:
     async def story() -> list[tuple[World, list[Any]]]:
-        clients, look = SomeHang(), Look()
+        clients, check = SomeHang(), Check()
         return [
             await read_each(
                 specs,
                 Reading(
-                    TemporalReader(clients, Deadline(30), look), None, NOW, for_routing=False, read_at=NOW
+                    TemporalReader(clients, Deadline(30), check), None, NOW, for_routing=False, read_at=NOW
                 ),
             )
             for specs in (SPECS, SPECS[3:])

@@ -80,7 +80,7 @@ def test_status_that_somebody_broke_is_named(key: str, text: str | None) -> None
         RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, None)
     )
     broken = {**whole, key: text} if text is not None else {k: v for k, v in whole.items() if k != key}
-    with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status does not hold the status"):
+    with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status does not contain the status"):
         parse_rollout_status(config_map(broken))
 
 

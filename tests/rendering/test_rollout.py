@@ -350,7 +350,7 @@ def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() ->
     [worker] = plan_versions([SPEC], world(None, []), NOW, ME).workers
     warned = replace(worker, warnings=("ü" * (512 * 1024),))
     with pytest.raises(
-        InvalidInput, match="bytes, but a ConfigMap holds at most 1048576: make the pod template"
+        InvalidInput, match="bytes, but a ConfigMap can contain at most 1048576: make the pod template"
     ):
         render_manifests([warned], [], ME.of, JOB)
 

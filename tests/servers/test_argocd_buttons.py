@@ -112,7 +112,7 @@ def test_leads_retry_a_failed_gate_and_promote_a_step_that_waits_for_a_person(
             options = ("-n", story.namespace, "--kubeconfig", str(story.cluster.kubeconfig), *PATIENT)
             ended = run(argo.folder, "tick", options=options, takes_paths=False)
             assert ended.code == 0, ended
-            return "it is to take a request: Retry of v2" in ended.stdout
+            return "a request is waiting: Retry of v2" in ended.stdout
 
         asks("false")
         reference = {"configMapKeyRef": {"name": "question", "key": "json"}}

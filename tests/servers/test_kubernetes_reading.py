@@ -221,7 +221,7 @@ def test_forbidden_is_an_error_and_never_an_empty_cluster(
     ended = with_kubeconfig(cluster.user("nobody", [], namespace), specs, "render")
     assert (ended.code, ended.stdout) == (3, "")
     [line] = ended.stderr.splitlines()
-    assert "does not permit it: the account needs the verb list on deployments.apps" in line
+    assert "does not permit this request: the account needs the verb list on deployments.apps" in line
 
 
 def test_context_that_is_not_there_is_an_error(cluster: Cluster, specs: Path) -> None:

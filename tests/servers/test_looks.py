@@ -1,4 +1,4 @@
-"""Looks at a worker of a real server: each move is seen, although only a list is asked."""
+"""Repeated checks of a worker on a real server: each move is seen, although only a list is read."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,32 +13,32 @@ from tests.servers.reading import NOW, clients
 from tests.servers.specs import worker_spec
 from twgen.clients.deadline import AnswerDeadline
 from twgen.model.temporal import WorkerDeployment
-from twgen.reading.temporal.looks import Look, Memory
+from twgen.reading.temporal.checks import Check, Checks
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each
 
 pytestmark = pytest.mark.server
 
 
-class Lasting(Memory):
-    """A memory without looks at all workers, which would hide what a list does not tell."""
+class Lasting(Checks):
+    """Checks that never describe all workers, which would hide changes that a list does not show."""
 
-    def look(self) -> Look:
-        return Look(self._described)
+    def next_check(self) -> Check:
+        return Check(self._described)
 
 
 def test_list_tells_of_every_move(temporal: TemporalServer) -> None:
     worker = DeployedWorker(temporal, "default/looked-at", "looked-at")
-    spec, memory = worker_spec("looked-at", "v2", temporal.connection), Lasting()
+    spec, checks = worker_spec("looked-at", "v2", temporal.connection), Lasting()
 
     def looked() -> WorkerDeployment | None:
-        async def look() -> WorkerDeployment | None:
-            reads = TemporalReader(clients(), AnswerDeadline(20), memory.look())
+        async def check() -> WorkerDeployment | None:
+            reads = TemporalReader(clients(), AnswerDeadline(20), checks.next_check())
             world, unread = await read_each([spec], Reading(reads, None, NOW, for_routing=False, read_at=NOW))
             assert not unread
             return world.workers[spec.key].temporal
 
-        return asyncio.run(look())
+        return asyncio.run(check())
 
     def shares() -> dict[str, float]:
         routing = worker.described().routing_config

@@ -105,7 +105,7 @@ def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> 
         def told() -> str:
             assert process.poll() is None, log.read_text()
             printed = log.read_text()
-            return printed if "Ctrl-C stops everything" in printed else ""
+            return printed if "Ctrl-C stops and removes everything" in printed else ""
 
         person = Person(eventually(told, _SOON), tmp_path)
         watched = person.does("watch it")
@@ -116,13 +116,13 @@ def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> 
         assert re.search(r"CurrentVersionBuildID +v1", described), described
         assert "shop/greeter" in person.does("twgen")
         assert "argocd/shop" in person.does("Argo CD")
-        assert "Settled" in person.does("of the pods")
+        assert "Settled" in person.does("pod logs")
         assert person.may_sync()
         person.does("next version")
         eventually(lambda: person.rollout().endswith(" v2 25"), _SOON)
-        person.does("roll it back")
+        person.does("roll back")
         eventually(lambda: person.rollout() == "Settled v1 100", _SOON)
-        person.does("look again")
+        person.does("refresh")
         assert process.poll() is None, log.read_text()
         assert person.sees_processes()
         process.send_signal(signal.SIGINT)

@@ -18,7 +18,7 @@ from selenium.webdriver.support.expected_conditions import alert_is_present
 from selenium.webdriver.support.wait import WebDriverWait
 from urllib3 import request
 
-from testing.browser import Look, browser, look
+from testing.browser import Appearance, browser, set_appearance
 from testing.kubernetes.cluster import DEFAULT_CONTEXTS, Cluster
 from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, TWGEN
@@ -34,7 +34,7 @@ from twgen.versioning.names import rollout_labels, rollout_status_name
 pytestmark = pytest.mark.server
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
 SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, None)
-LOOKS = [Look(width, theme) for width in (400, 1600) for theme in ("light", "dark")]
+LOOKS = [Appearance(width, theme) for width in (400, 1600) for theme in ("light", "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +62,13 @@ def problems(driver: Chrome) -> list[Any]:
 @pytest.mark.parametrize("how", LOOKS, ids=str)
 @pytest.mark.parametrize("command", ["status", "simulate"])
 def test_file_is_readable_at_each_width_and_in_both_themes(
-    driver: Chrome, command: str, how: Look, tmp_path: Path
+    driver: Chrome, command: str, how: Appearance, tmp_path: Path
 ) -> None:
     world = ["--snapshot", "snapshot.yaml"] if command == "status" else []
     ended = subprocess.run(
         [TWGEN, command, ".", "-o", "html", *world], cwd=EXAMPLE, capture_output=True, check=True, text=True
     )
-    look(driver, how)
+    set_appearance(driver, how)
     opened(driver, ended.stdout, tmp_path)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     # nothing but what scrolls in itself is wider than the window
@@ -97,7 +97,7 @@ def contrast(*colours: str) -> float:
 
 
 def test_worker_is_found_opened_and_left_by_the_keyboard_alone(driver: Chrome, tmp_path: Path) -> None:
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     others = [replace(SETTLED, worker=f"shop/{name}") for name in ("pay", "mail", "bill")]
     opened(driver, fleet_page(others, NOW), tmp_path)
     assert shown(driver) == ["shop/bill", "shop/mail", "shop/pay"]
@@ -123,7 +123,7 @@ def test_settled_workers_are_folded_until_the_filter_or_the_url_names_one(
     driver: Chrome, tmp_path: Path
 ) -> None:
     many = [replace(SETTLED, worker=f"shop/worker-{number}") for number in range(250)]
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     opened(driver, fleet_page(many, NOW), tmp_path)
     assert shown(driver) == []
     field = driver.find_element(By.ID, "filter")
@@ -141,7 +141,7 @@ def test_command_is_selected_if_there_is_no_clipboard_and_its_row_stays_closed(
     driver: Chrome, tmp_path: Path
 ) -> None:
     failed = {"phase": Phase.BLOCKED, "reason": "GateFailed", "permits": (Verb.RETRY,)}
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     status = replace(SETTLED, resource_version="7", **failed)  # type: ignore[arg-type]
     opened(driver, fleet_page([status, replace(SETTLED, worker="shop/b")], NOW), tmp_path)
     driver.execute_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -162,7 +162,7 @@ def test_thousand_workers_are_shown_and_filtered_within_seconds(driver: Chrome, 
     )
     report = STATUS.read(json.loads(ended.stdout), None, Findings())
     many = [replace(SETTLED, worker=f"shop/worker-{number}", report=report) for number in range(1000)]
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     timing = "const [one] = performance.getEntriesByType('navigation'); return one.loadEventEnd"
 
     def seconds() -> tuple[float, float]:
@@ -215,7 +215,7 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
     started.write_text(f'#!/bin/sh\necho "$@" > {started_with}.new; mv {started_with}.new {started_with}\n')
     started.chmod(0o700)
     environment = {**ENVIRONMENT, "BROWSER": f"{started} %s"}
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     with subprocess.Popen([*command, *access], stdout=subprocess.PIPE, text=True, env=environment) as served:
         try:
             assert served.stdout
@@ -317,7 +317,7 @@ def test_button_requests_what_it_says_and_no_other_site_can_press_it(
     record(cluster, namespace, status)
     with_job(cluster, namespace)
     path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_status_name('pay')}"
-    look(driver, Look(1600, "light"))
+    set_appearance(driver, Appearance(1600, "light"))
     with dashboard(driver, namespace, cluster.kubeconfig) as url:
         open_worker(driver)
         eventually(lambda: buttons(driver) == ["Pause", "Abort"])

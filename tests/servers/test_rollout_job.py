@@ -84,7 +84,7 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
 
     retried = story.run("retry")
     name = failed["metadata"]["name"]
-    assert (retried.code, f"started Job {name} again" in retried.stderr) == (0, True), retried
+    assert (retried.code, f"restarted Job {name}" in retried.stderr) == (0, True), retried
     again = story.job("Failed")
     assert again["metadata"]["name"] == name, "to Argo CD it is the same"
     assert again["metadata"]["uid"] != failed["metadata"]["uid"]

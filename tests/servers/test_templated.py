@@ -275,7 +275,7 @@ def test_pods_that_a_chart_renders_differently_each_time_are_warned_of(checkout:
     annotations = f"    metadata: {{annotations: {{rollme: '{text}'}}}}\n"
     worker.write_text(fixed.replace("  template:\n", f"  template:\n{annotations}"))
     refused = twgen(checkout / "chart", "validate", ".", *asked, "--strict")
-    warning = "spec.template.metadata.annotations.rollme: is another text at each render"
+    warning = "spec.template.metadata.annotations.rollme: differs in each render"
     assert (refused.returncode, refused.stdout.count(warning)) == (1, 1)
     assert warning in twgen(checkout / "chart", "lock", ".", *asked).stderr
     assert warning in twgen(checkout / "chart", "plan", ".", *asked, *world).stderr

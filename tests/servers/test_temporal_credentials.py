@@ -369,7 +369,10 @@ def test_key_that_may_only_read_moves_nothing_and_the_rollout_says_that_it_canno
             ended = run(specs, "rollout", "--once", "--identity", "me", options=OPTIONS, variables=variables)
             told = f"twgen/me could not become the manager: Temporal at {server.address}"
             assert told in ended.stderr, ended
-            assert (ended.code, "does not permit it: check the credentials" in ended.stderr) == (3, True)
+            assert (ended.code, "does not permit this call: check the credentials" in ended.stderr) == (
+                3,
+                True,
+            )
             return True
 
         assert eventually(is_refused)

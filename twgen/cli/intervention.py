@@ -17,8 +17,8 @@ from twgen.cli.rolling import WorkerServers
 from twgen.cli.settings import clock
 from twgen.errors import NegativeAnswer
 from twgen.executing.cluster import restart_job
-from twgen.executing.ports import View
-from twgen.executing.rollout import Rollout
+from twgen.executing.ports import RolloutView
+from twgen.executing.rollout import RolloutLoop
 from twgen.executing.temporal import Pruned, delete_records
 from twgen.model.problem import counted
 from twgen.model.rollout import Verb
@@ -143,15 +143,15 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
     caller = settings.planning_caller
 
     async def work(opened: Connections) -> World | None:
-        rollout = Rollout(WorkerServers(spec, opened), caller, View(say))
+        rollout = RolloutLoop(WorkerServers(spec, opened), caller, RolloutView(say))
         if asks or params["dry_run"]:
-            target = rollout.target_of(await rollout.look())
+            target = rollout.target_of(await rollout.read())
             will = decide(target).will
             if params["dry_run"]:
                 say(f"{spec.worker_deployment}: would {will}")
                 return None
             confirm(f"{spec.worker_deployment}: {will} ({asks})", yes=params["yes"], always=False)
-        target = rollout.target_of(await rollout.look())
+        target = rollout.target_of(await rollout.read())
         intervention = decide(target)
         await rollout.intervene(target, intervention)
         selectors = [replay_selector(spec.name)] if intervention.replays else []
@@ -160,7 +160,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention],
             for selector in selectors:
                 if sentence := await restart_job(client, spec.namespace, selector, opened.deadline()):
                     say(sentence)
-        return await rollout.look()
+        return await rollout.read()
 
     with Servers(settings) as servers:
         world = servers.run([spec], work)

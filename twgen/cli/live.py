@@ -23,7 +23,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.reads import Unread, unread_error
 from twgen.reading.kubernetes import ClusterReader
-from twgen.reading.temporal.looks import Look
+from twgen.reading.temporal.checks import Check
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each, read_world
 
@@ -95,23 +95,23 @@ class Connections:
         *,
         for_routing: bool,
         examines: bool = False,
-        look: Look | None = None,
+        check: Check | None = None,
     ) -> tuple[World, list[Unread]]:
         """The workers that can be read, however many, and why the others cannot be.
 
         Every answer has its own deadline: the rate limit of a server may make the whole read take long.
-        `examines`: it also reads the autoscalers, and waits longer for a busy server. `look` is the one that
-        this reading is part of.
+        `examines`: it also reads the autoscalers, and waits longer for a busy server. `check` is the one to
+        which these reads belong.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
-        reading = self._reading(deadline, "", look, for_routing=for_routing, goes_on=True)
+        reading = self._reading(deadline, "", check, for_routing=for_routing, goes_on=True)
         return await read_each(workers, replace(reading, autoscalers=examines))
 
     def _reading(
-        self, deadline: Deadline, namespace: str, look: Look | None, *, for_routing: bool, goes_on: bool
+        self, deadline: Deadline, namespace: str, check: Check | None, *, for_routing: bool, goes_on: bool
     ) -> Reading:
         cluster = ClusterReader(self.kubernetes, deadline, namespace) if self.kubernetes else None
-        temporal, read_at = TemporalReader(self.temporal, deadline, look), clock()
+        temporal, read_at = TemporalReader(self.temporal, deadline, check), clock()
         now = self.settings.now or read_at
         return Reading(temporal, cluster, now, for_routing, read_at, goes_on, self.prometheus_of)
 

@@ -9,7 +9,7 @@ from twgen.cli.live import Connections
 from twgen.cli.settings import clock
 from twgen.clients.deadline import monotonic
 from twgen.clients.kubernetes import Heard
-from twgen.executing.ports import Clock, Servers
+from twgen.executing.ports import Clock, ServersOfWorker
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
@@ -87,7 +87,7 @@ class LocalClock(Clock):
         await sleep(length)
 
 
-class WorkerServers(LocalClock, Servers):
+class WorkerServers(LocalClock, ServersOfWorker):
     """The servers of one worker, for a person's command."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
@@ -96,7 +96,7 @@ class WorkerServers(LocalClock, Servers):
     async def read(self, *, for_routing: bool = True) -> World:
         return await self.opened.read([self.spec], for_routing=for_routing)
 
-    async def glance(self) -> WorkerDeployment | None:
+    async def read_routing(self) -> WorkerDeployment | None:
         deadline = self.opened.settings.reading_deadline()
         return await TemporalReader(self.opened.temporal, deadline).deployment(self.spec)
 
@@ -139,9 +139,9 @@ class RolloutServers(WorkerServers):
         # other objects in the cluster belong to workers that other specs and intents name
         return World(self.now(), {self.spec.key: replace(worker, clocks_apart=self._slowest.apart())})
 
-    async def glance(self) -> WorkerDeployment | None:
+    async def read_routing(self) -> WorkerDeployment | None:
         began = monotonic()
-        temporal = await super().glance()
+        temporal = await super().read_routing()
         self._saw(temporal, began)
         return temporal
 

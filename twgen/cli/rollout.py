@@ -20,8 +20,8 @@ from twgen.cli.rolling import LocalClock, RolloutServers
 from twgen.cli.settings import Settings, clock, settings_outside_argocd
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.executing.cluster import ClusterWriter, restart_job
-from twgen.executing.ports import IntentPlace, IntentServers, Reported, View
-from twgen.executing.rollout import Rollout
+from twgen.executing.ports import IntentPlace, IntentServers, Reported, RolloutView
+from twgen.executing.rollout import RolloutLoop
 from twgen.executing.unattended import carry_out
 from twgen.model.operator import Caller, PrometheusServer
 from twgen.model.plan import Phase, Plan, WorkerPlan
@@ -79,7 +79,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
             async with asyncio.timeout(within):
                 # a rollout that fails does not stop the others
                 rollouts = (
-                    Rollout(_RecallingServers(spec, opened, memory, specs), caller, view).run(once=once)
+                    RolloutLoop(_RecallingServers(spec, opened, memory, specs), caller, view).run(once=once)
                     for spec in specs.workers
                 )
                 work = asyncio.gather(*rollouts, return_exceptions=True)
@@ -125,7 +125,7 @@ class _RecallingServers(RolloutServers):
         return await asyncio.to_thread(self._memory.recall, self._specs, world)
 
 
-class _AllWorkers(View):
+class _AllWorkers(RolloutView):
     """Shows the rollouts of one command together, by the last read of each worker."""
 
     def __init__(self, specs: Specs, screen: Screen | Log) -> None:
@@ -174,7 +174,7 @@ _NO_PROMETHEUS = (
 )
 
 
-class _JobView(View):
+class _JobView(RolloutView):
     """Shows the rollout of a Job in its log."""
 
     def __init__(self, log: Log) -> None:
@@ -234,7 +234,7 @@ class ClusterServers(RolloutServers, IntentServers):
 class JobPlace(LocalClock, IntentPlace):
     """The ConfigMap of an intent, for its Job."""
 
-    def __init__(self, opened: Connections, place: tuple[str, str], view: View) -> None:
+    def __init__(self, opened: Connections, place: tuple[str, str], view: RolloutView) -> None:
         """`place` is a namespace and a name."""
         self.name, self.view = "/".join(place), view
         self._opened, self._place, self._client = opened, place, opened.cluster_for("--intent")

@@ -16,7 +16,7 @@ from twgen.cli.rollout import ClusterServers, JobPlace, how_it_ended
 from twgen.cli.settings import clock, steady
 from twgen.clients.deadline import AnswerDeadline
 from twgen.errors import TwgenError
-from twgen.executing.ports import Reported, View
+from twgen.executing.ports import Reported, RolloutView
 from twgen.executing.unattended import carry_out
 from twgen.model.rollout import EndedJob, RolloutMetadata
 from twgen.model.status import RolloutStatus
@@ -199,7 +199,7 @@ class _Place(JobPlace):
     """The ConfigMap of an intent; that of another shard does not exist."""
 
     def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
-        super().__init__(opened, metadata.place, View(rollouts.say))
+        super().__init__(opened, metadata.place, RolloutView(rollouts.say))
         self._rollouts, self._metadata = rollouts, metadata
         self.was_own = False
 

@@ -37,7 +37,7 @@ from twgen.planning.worker_status import AttachedRead, with_refusals
 from twgen.reading.hooks import with_skipped_hooks
 from twgen.reading.objects import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
-from twgen.reading.temporal.looks import Look, Memory
+from twgen.reading.temporal.checks import Check, Checks
 from twgen.records.intent import Intent
 from twgen.reporting.bugs import Bug
 from twgen.reporting.printable import printable
@@ -132,9 +132,9 @@ class _Checks(TickServers):
         self.ended_well = True
         """The newest check that has ended, if there was one."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
-        # the first look describes every worker, and one alone needs no memory
-        self._looks = Memory() if goes_on else None
-        self._look = Look()
+        # the first check describes every worker, so a single one has nothing to remember
+        self._temporal_checks = Checks() if goes_on else None
+        self._temporal_check = Check()
 
     async def check(self) -> list[str]:
         """Check all rollouts, do everything that is due, and return the failures."""
@@ -183,7 +183,7 @@ class _Checks(TickServers):
             )
             for intent, spec in own
         ]
-        self._look = self._looks.look() if self._looks else Look()
+        self._temporal_check = self._temporal_checks.next_check() if self._temporal_checks else Check()
         own_statuses = (it for it in records.shown if is_own.get(it.worker, self.shard.is_first))
         shown = [overdue(status, clock()) for status in own_statuses]
         if not self.done:
@@ -205,7 +205,7 @@ class _Checks(TickServers):
     async def read(
         self, workers: Sequence[WorkerSpec], *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
-        found = await self.opened.read_each(workers, for_routing=for_routing, look=self._look)
+        found = await self.opened.read_each(workers, for_routing=for_routing, check=self._temporal_check)
         if self.ended_well:
             self.stay_healthy()
         return found
@@ -329,10 +329,10 @@ def _print(line: str) -> None:
     write(f"{printable(line)}\n")
 
 
-def turned(workers: Sequence[Item], look: int) -> Sequence[Item]:
+def turned(workers: Sequence[Item], check: int) -> Sequence[Item]:
     """The workers from another beginning in each look.
 
     If the first ones hang, a server counts as silent before the last ones have their turn.
     """
-    beginning = len(workers) * (look % _BEGINNINGS) // _BEGINNINGS
+    beginning = len(workers) * (check % _BEGINNINGS) // _BEGINNINGS
     return [*workers[beginning:], *workers[:beginning]]

@@ -1,1 +1,1 @@
-"""Opens clients; the only package that touches credentials."""
+"""Connections to servers. No other package handles credentials."""

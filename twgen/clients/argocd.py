@@ -1,4 +1,4 @@
-"""Asking one Argo CD about its applications, over its API, inside the deadline."""
+"""Reads applications over the API of one Argo CD."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import TOKEN, Answer, Request, address_of, answer_to, json_of, pool_trusting
+from twgen.clients.http import TOKEN, HttpAnswer, HttpRequest, address_of, answer_to, json_of, pool_trusting
 from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 AT_ONCE = 4
-"""How many requests, and so renders, Argo CD gets at the same time."""
+"""The most requests to Argo CD at the same time; each may start a render."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
-    HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
+    HTTPStatus.FORBIDDEN: "does not permit this request: the token's account needs `applications, get`",
     HTTPStatus.NOT_FOUND: "does not have this application: is it the right Argo CD?",
-    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check asks again; make --every"
-    " longer",
+    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check asks again; increase --every",
 }
 _FAILED = "failed: the next check asks again; look at the log of argocd-server"
-_OTHER_ADVICE = "refuses the request: is it Argo CD 2.14 or later?"
+_OTHER_ADVICE = "rejects the request: is it Argo CD 2.14 or later?"
 _CONFIG_MAP = "ConfigMap"
 _MANAGED = excerpt(Field("items", listing(excerpt("targetState"))))
 _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
@@ -42,19 +41,19 @@ _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
 
 @dataclass(slots=True)
 class ArgoCD:
-    """An Argo CD, with an account that needs only the right to get applications."""
+    """An Argo CD server. Its account only needs permission to get applications."""
 
     server: str
-    """`https://argocd.example.com`, with a path if it is served under one."""
+    """Such as `https://argocd.example.com`, followed by the root path if Argo CD has one."""
     token: str = field(repr=False)
     token_file: str = ""
-    """Read for every request, since tokens are renewed; empty: the token is `token`."""
+    """A file that is read for every request, because tokens are renewed; if empty, `token` is used."""
     ca_file: str = ""
-    """Empty: the authorities of the system."""
+    """If empty, the system's certificate authorities are trusted."""
     _pool: "PoolManager" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Reject what is not an address."""
+        """Raise InvalidInput if the address is invalid."""
         if not self.server.startswith(("https://", "http://")) or not address_of(self.server):
             such_as = "an address such as https://argocd.example.com"
             raise InvalidInput(f"--argocd-server: {self.server!r} is not {such_as}")
@@ -67,26 +66,27 @@ class ArgoCD:
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
     ) -> Mapping[str, Any]:
-        """An application, by the name in its objects' tracking annotation; a hard refresh renders it first.
+        """Read an application. `tracked_as` is its name in the tracking annotation of its objects.
 
-        Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
+        With `hard_refresh`, Argo CD renders the application again first. Raises StateUnavailable if Argo CD
+        rejects the request or cannot be reached, and OutOfTime after the deadline.
         """
         query = {"refresh": "hard"} if hard_refresh else {}
         document = await self._answer(tracked_as, "", query, deadline, Budget(WORLD))
-        # Argo CD leaves the kind out
+        # Argo CD may omit the kind
         name_and_kind = value_at(document, "metadata", "name"), document.get("kind") or "Application"
         if name_and_kind != (tracked_as.rpartition("_")[2], "Application"):
             raise StateUnavailable(f"{self._subject(tracked_as)}: {_SOMETHING_ELSE}")
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The ConfigMaps of an application's last render, applied or not; raises as `application` does."""
+        """The ConfigMaps in an application's last render, applied or not; raises as `application` does."""
         budget, query = Budget(WORLD), {"kind": _CONFIG_MAP}
         document = await self._answer(tracked_as, "/managed-resources", query, deadline, budget)
         findings = Findings()
         _MANAGED.read(document, None, findings)
         items = () if findings.problems else document.get("items") or ()
-        # an applied object that is not rendered has no such state
+        # objects that are applied but not rendered have no target state
         states = (item.get("targetState") or "null" for item in items)
         manifests = [json_of(text, budget) for text in states if text != "null"]
         if findings.problems or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in manifests):
@@ -99,13 +99,14 @@ class ArgoCD:
     async def _answer(
         self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline, budget: Budget
     ) -> Mapping[str, Any]:
-        # outside Argo CD's own namespace: <namespace>_<name>, and neither may hold a _
+        # an application outside Argo CD's own namespace is tracked as <namespace>_<name>; neither part can
+        # contain _
         namespace, _, name = tracked_as.rpartition("_")
         query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
         subject, place = self._subject(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
 
-        def get() -> Answer:
-            request = Request(
+        def get() -> HttpAnswer:
+            request = HttpRequest(
                 subject=subject,
                 method="GET",
                 url=f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}",
@@ -137,9 +138,9 @@ class ArgoCD:
 
 
 def asked_since(application: Mapping[str, Any]) -> datetime | None:
-    """The time since which a requested refresh is pending; None: none is pending, or the time is unknown.
+    """The time since which a requested refresh is pending; None if none is pending or the time is unknown.
 
-    Argo CD removes the annotation when it has refreshed.
+    Argo CD removes the annotation once it has refreshed the application.
     """
     metadata = value_at(application, "metadata")
     if not value_at(metadata, "annotations", REFRESH):
@@ -163,7 +164,7 @@ def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], 
 
 
 def last_sync(application: Mapping[str, Any]) -> LastSync:
-    """The last operation of an application, if there was one."""
+    """The state of an application's last sync, if there was one."""
     operation = value_at(application, "status", "operationState")
     phase = value_at(operation, "phase")
     is_partial = bool(value_at(operation, "operation", "sync", "resources"))
@@ -172,11 +173,11 @@ def last_sync(application: Mapping[str, Any]) -> LastSync:
 
 
 def refused_objects(application: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """Why the last sync could not apply an object, by its namespace, kind and name."""
+    """Argo CD's message for each object that the last sync failed to apply, by namespace, kind and name."""
     results = value_at(application, "status", "operationState", "syncResult", "resources")
     return {
         (str(item.get("namespace")), str(item.get("kind")), str(item.get("name"))): " ".join(
-            str(item.get("message") or "it was refused").split()
+            str(item.get("message") or "it was rejected").split()
         )
         for item in (results if isinstance(results, list) else ())
         if isinstance(item, dict) and item.get("status") == "SyncFailed"

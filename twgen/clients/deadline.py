@@ -1,4 +1,4 @@
-"""One deadline for all requests of one reading."""
+"""One deadline for all requests of a run."""
 
 import asyncio
 import time
@@ -10,41 +10,41 @@ from typing import TypeVar
 
 from twgen.errors import OutOfTime, TwgenError
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def monotonic() -> float:
-    """Seconds since some moment, including the time that the machine slept if it counts that."""
+    """Seconds on a clock that never goes back; it counts the machine's sleep if the system supports that."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Deadline:
-    """A moment on the monotonic clock, `timeout` seconds after this was made."""
+    """A moment on the monotonic clock: `timeout` seconds after this object was created."""
 
     most_refusals: float = inf
-    """How often a server may refuse a call for its rate limit before it is asked no more."""
+    """How often a server may reject a call because of its rate limit before twgen gives up."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        """Seconds from the start to the deadline."""
+        """Seconds from creation to the deadline."""
         self._at = time.monotonic() + timeout
         self._limit: asyncio.Timeout | None = None
 
     @property
     def remaining(self) -> float:
-        """Seconds until the deadline; zero or negative: it has passed."""
+        """Seconds until the deadline; zero or negative once it has passed."""
         return self._at - time.monotonic()
 
     def for_answer(self) -> "Deadline":
-        """The deadline of one answer: the same for all."""
+        """The deadline for one answer. Here, all answers share one."""
         return self
 
     async def turn(self, waiting: Awaitable[object]) -> None:
-        """Wait until the bounded work may continue."""
+        """Wait for a turn under a rate limit."""
         await waiting
 
-    async def uncounted(self, work: Awaitable[Answer]) -> Answer:
-        """The result of work that no server has to do, such as a login: the deadline is later by its time."""
+    async def uncounted(self, work: Awaitable[Result]) -> Result:
+        """Run work that is not the server's, such as a login; its time is added to the deadline."""
         left = self.remaining
         try:
             return await work
@@ -52,8 +52,8 @@ class Deadline:
             # several readers may wait for the same work
             self._at = max(self._at, time.monotonic() + left)
 
-    async def bound(self, subject: str, work: Awaitable[Answer]) -> Answer:
-        """The result of the work; OutOfTime, which names the `subject`, if it takes longer."""
+    async def bound(self, subject: str, work: Awaitable[Result]) -> Result:
+        """The result of the work. After the deadline, raises OutOfTime, which names the `subject`."""
         try:
             async with asyncio.timeout(self.remaining) as limit:
                 self._limit = limit
@@ -64,7 +64,7 @@ class Deadline:
             raise self.missed(subject) from None
 
     def missed(self, subject: str) -> TwgenError:
-        """The error for an answer that did not come in time."""
+        """The error for an answer that did not arrive in time."""
         return OutOfTime(
             f"{subject} did not answer within {self.timeout:g} s: check the server and the network, or"
             " raise --timeout"
@@ -72,10 +72,11 @@ class Deadline:
 
 
 class AnswerDeadline(Deadline):
-    """A deadline for each answer: all answers together may take as long as a server's rate limit makes them.
+    """A separate deadline for each answer.
 
-    It is extended by the wait for a turn, so `most_refusals` ends the calls of a thousand workers to a server
-    that is over its limit.
+    Under a rate limit, all answers together may take longer than `timeout`. Waiting for a turn extends the
+    deadline, so time alone would not stop a run over a thousand workers on a server that keeps rejecting
+    calls: `most_refusals` does.
     """
 
     def __init__(self, timeout: float, most_refusals: float = 3) -> None:
@@ -83,11 +84,11 @@ class AnswerDeadline(Deadline):
         self.most_refusals = most_refusals
 
     def for_answer(self) -> Deadline:
-        """The deadline of one answer, from now on."""
+        """A new deadline for one answer, which starts now."""
         return AnswerDeadline(self.timeout, self.most_refusals)
 
     async def turn(self, waiting: Awaitable[object]) -> None:
-        """Wait until the bounded work may continue; the wait does not count."""
+        """Wait for a turn under a rate limit; the wait does not count."""
         began, limit = time.monotonic(), self._limit
         if limit:
             limit.reschedule(None)
@@ -97,17 +98,17 @@ class AnswerDeadline(Deadline):
             limit.reschedule(asyncio.get_running_loop().time() + self.remaining)
 
 
-async def in_thread(work: Callable[[], Answer]) -> Answer:
-    """The result of blocking work; when it is cancelled, the work continues unobserved."""
-    future: Future[Answer] = Future()
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Run blocking work in a thread. If the caller is cancelled, the work still runs to its end."""
+    future: Future[Result] = Future()
 
     def settle() -> None:
         future.set_running_or_notify_cancel()
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is awaited
+        except BaseException as error:  # noqa: BLE001 - awaiting the result raises it again
             future.set_exception(error)
 
-    # a daemon: the end of the program does not wait for it
+    # a daemon thread, so that the program can exit before the work ends
     Thread(target=settle, daemon=True).start()
     return await asyncio.wrap_future(future)

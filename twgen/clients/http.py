@@ -1,4 +1,4 @@
-"""One request over HTTP and its whole answer, bounded in bytes and time."""
+"""Sends one HTTP request and reads its whole answer, within a limit of bytes and a deadline."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _CHUNK = 2**16
 _LEAST_WAIT = 0.1
 _BEGINNING = 2**18
 _LONGEST_OF_STRANGERS = 200
-"""Characters that are shown of an answer of another kind of server."""
+"""How many characters of an unexpected answer are shown."""
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
@@ -36,60 +36,60 @@ class Unreachable(StateUnavailable):
     """The answer is missing or incomplete."""
 
     is_refused = False
-    """Nothing was sent."""
+    """The server refused the connection, so nothing was sent."""
 
 
 class Unreadable(StateUnavailable):
-    """The answer is too large, or is not JSON within the limits: a smaller one may be readable."""
+    """The answer is too large, or is not JSON within the limits. A smaller answer may be readable."""
 
 
-class Request(NamedTuple):
-    """One request, with the limits of its answer."""
+class HttpRequest(NamedTuple):
+    """One request, with the limits for its answer."""
 
     subject: str
     """The server and the subject of the request, for people."""
     method: str
     url: str
     headers: Mapping[str, str | tuple[str, ...]]
-    """By name; a header with several values is sent several times."""
+    """Values by name. A header with several values is sent once for each value."""
     deadline: Deadline
-    """Of the whole answer."""
+    """When the whole answer must have arrived."""
     most_bytes: int
     bytes_before: int = 0
-    """Bytes that earlier pages have used of these."""
+    """How many of `most_bytes` earlier pages have used."""
     body: bytes | None = None
     to_reach_it: str = ""
-    """What to do if the server cannot be reached: the end of a sentence."""
+    """Advice if the server cannot be reached, as the end of a sentence."""
     to_shorten_it: str = ""
-    """What to do if the answer is too long."""
+    """Advice if the answer is too long, as the end of a sentence."""
     of_proxy: str = ""
-    """The header that the proxy gets: it may return it in an answer."""
+    """The Authorization header that is sent to the proxy, which may repeat it in an answer."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The credentials in it, which no message shows."""
+        """The request's credentials, which must not appear in messages."""
         return *_secrets_of(str(self.headers.get("Authorization", ""))), *_secrets_of(self.of_proxy)
 
     def safe(self, text: str) -> str:
-        """A text of the server, for people, without the credentials of the request."""
+        """Text from the server, made safe to print and without the request's credentials."""
         return said(text, self.secrets)
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """The answer to a request."""
 
-    request: Request
+    request: HttpRequest
     status: int
     headers: Mapping[str, str]
     content: bytes
 
     def document(self, budget: Budget) -> dict[str, Any] | None:
-        """Its JSON object; None: it is something else, or exceeds the budget."""
+        """The answer as a JSON object; None if it is something else, or exceeds the budget."""
         value = json_of(self.content, budget)
         return value if isinstance(value, dict) else None
 
     def message(self, document: Any, field: str) -> str:
-        """This field of its document, for people; without a document the beginning of its text."""
+        """A field of the document, safe to print; without a document, the beginning of the answer's text."""
         if isinstance(document, dict):
             return self.request.safe(str(document.get(field) or ""))
         return self.request.safe(self.content[:_BEGINNING].decode(errors="replace"))[:_LONGEST_OF_STRANGERS]
@@ -103,18 +103,18 @@ def _secrets_of(authorization: str) -> tuple[str, ...]:
 
 
 def json_of(content: bytes | str, budget: Budget) -> Any:
-    """The object or list in a JSON text, within the limits of files; None: it is something else."""
+    """Parse JSON within the limits that apply to files; None if it is not JSON or exceeds them."""
     try:
         return read_json(content.decode() if isinstance(content, bytes) else content, budget)
     except (YamlError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def answer_to(request: Request, pool: "PoolManager") -> Answer:
-    """Ask once.
+def answer_to(request: HttpRequest, pool: "PoolManager") -> HttpAnswer:
+    """Send the request once.
 
-    Raises what its deadline does when it is missed, Unreachable without a whole answer, and StateUnavailable
-    for an answer that is too large, compressed or a redirect.
+    Raises the deadline's error if it passes, Unreachable if no complete answer arrives, and StateUnavailable
+    if the answer is too large, compressed or a redirect.
     """
     from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError, NewConnectionError
@@ -124,7 +124,7 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
         request = request._replace(of_proxy=of_proxy)
     remember(request.secrets)
     headers = HTTPHeaderDict({"Accept": "application/json"})
-    # nothing is unpacked: a megabyte can hold a gigabyte
+    # compressed answers are rejected: a megabyte can unpack to a gigabyte
     for name, values in (*request.headers.items(), ("Accept-Encoding", "identity")):
         headers.discard(name)
         for value in (values,) if isinstance(values, str) else values:
@@ -151,13 +151,13 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
         if isinstance(error, Late) and not isinstance(error, NewConnectionError):
             raise request.deadline.missed(request.subject) from error
         raise _unreachable(request, error) from error
-    return Answer(request, answer.status, answer.headers, content)
+    return HttpAnswer(request, answer.status, answer.headers, content)
 
 
-def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
+def _chunks(request: HttpRequest, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     if answer.status in _REDIRECTS:
         raise StateUnavailable(
-            f"{request.subject} redirects to another address, and twgen does not follow redirects: give the"
+            f"{request.subject} redirects to another address, and twgen does not follow redirects: set the"
             f" address that it redirects to ({answer.status})"
         )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -176,25 +176,24 @@ def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
         yield chunk
 
 
-def _unreachable(request: Request, error: Exception) -> Unreachable:
+def _unreachable(request: HttpRequest, error: Exception) -> Unreachable:
     from urllib3.exceptions import NewConnectionError
 
     innermost: BaseException = error
-    # an error of a proxy has the other attribute
+    # errors of proxies keep their cause in `original_error`
     while isinstance(
         cause := getattr(innermost, "reason", getattr(innermost, "original_error", None)), BaseException
     ):
         innermost = cause
     reason = request.safe(str(innermost))[:_LONGEST_OF_STRANGERS]
     if "IncompleteRead" in reason:
-        reason = "the answer was cut short"  # its number of bytes would differ at every read
+        reason = "the answer was cut short"  # the original text has a byte count that differs each time
     failed = Unreachable(f"{request.subject} cannot be reached{request.to_reach_it} ({reason})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed
 
 
-_CONNECTIONS = 16
-"""Of each pool."""
+_CONNECTIONS_OF_POOL = 16
 _PORTS = {"http": 80, "https": 443}
 _PROXIES = ("http", "https", "socks5", "socks5h")
 _SUCH_A_PROXY = "a URL such as http://proxy.example.com:3128"
@@ -203,25 +202,25 @@ _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 class NoProxy(StateUnavailable):
-    """The setting of a proxy cannot be used. The message does not show it, since it may have a password."""
+    """A proxy setting cannot be used. The message does not show its value, which may contain a password."""
 
 
 def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ssl.SSLContext:
-    """A context that trusts the certificates of a file, or the authorities of the system.
+    """A TLS context that trusts the certificates in a file, or else the system's certificate authorities.
 
-    Raises OSError if the file cannot be read, or has no certificate.
+    Raises OSError if the file cannot be read or contains no certificate.
     """
     from urllib3.util import create_urllib3_context
 
     context = create_urllib3_context()
-    # default since Python 3.13: it rejects the authorities of many clusters
+    # on by default since Python 3.13, but it rejects the certificate authorities of many clusters
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif authorities:
         context.load_verify_locations(authorities)
-        # an authority may be an intermediate one, or the certificate of the server itself, as in Go
+        # as in Go, the file may contain an intermediate authority, or the server's own certificate
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     else:
         context.load_default_certs()
@@ -229,9 +228,9 @@ def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ss
 
 
 def pool_trusting(server: str, file: Path | str) -> "PoolManager":
-    """Connections to a server whose certificate the authorities of a file, or of the system, have signed.
+    """Connections to a server that trust the certificates in a file, or else the system's authorities.
 
-    Raises StateUnavailable if the file has no certificates, or no proxy can be used.
+    Raises StateUnavailable if the file contains no certificates, or the proxy setting cannot be used.
     """
     if not file and not server.startswith("https://"):
         return pool_to(server, None)
@@ -246,14 +245,14 @@ def pool_trusting(server: str, file: Path | str) -> "PoolManager":
 def pool_to(
     server: str, context: ssl.SSLContext | None, *, server_name: str = "", proxy: str = ""
 ) -> "PoolManager":
-    """Connections to a server, with a TLS context unless it speaks plain HTTP.
+    """Connections to a server. `context` is None for plain HTTP.
 
-    Without a proxy the environment decides; raises NoProxy if it names one that cannot be used.
-    `server_name` is the name in the certificate of the server, if it is another one.
+    If `proxy` is empty, the environment may name one; raises NoProxy if that one cannot be used.
+    `server_name` is the name in the server's certificate, if it differs from the host.
     """
     from urllib3 import PoolManager, ProxyManager, make_headers
 
-    settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS}
+    settings: dict[str, Any] = {"ssl_context": context, "maxsize": _CONNECTIONS_OF_POOL}
     if server_name:
         settings["server_hostname"] = server_name
     if not (through := checked_proxy(proxy, "proxy-url") if proxy else proxy_to(server)):
@@ -263,7 +262,7 @@ def pool_to(
     if through.startswith("socks5"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
-        # the proxy looks up the name of the server, as with Go: it may be known only there
+        # as in Go, the proxy resolves the server's name, which may be known only in the proxy's network
         through = through.replace("socks5://", "socks5h://")
         return SOCKSProxyManager(through, username=user or None, password=password or None, **settings)
     # urllib3 encodes both as Latin-1, and Go as UTF-8
@@ -273,7 +272,7 @@ def pool_to(
 
 
 def address_of(url: str) -> SplitResult | None:
-    """The parts of a URL with a host; None: it is not such a URL."""
+    """The parts of a URL; None if it is invalid or has no host."""
     try:
         address = urlsplit(url)
         is_usable = address.port != 0 and bool(address.hostname)
@@ -283,7 +282,7 @@ def address_of(url: str) -> SplitResult | None:
 
 
 def checked_proxy(url: str, setting: str) -> str:
-    """The URL of a proxy; raises NoProxy, with the name of the setting, if it is not one."""
+    """Check and normalize the URL of a proxy; raises NoProxy, which names the setting."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 
@@ -300,29 +299,29 @@ def checked_proxy(url: str, setting: str) -> str:
 
 
 def proxy_to(server: str) -> str:
-    """The proxy that HTTPS_PROXY or HTTP_PROXY names for a server; empty: none.
+    """The proxy that HTTPS_PROXY or HTTP_PROXY sets for a server; empty if none applies.
 
-    There is none for this machine itself. ALL_PROXY is not read.
+    Servers on this machine are reached without a proxy. ALL_PROXY is not read.
     """
     address = urlsplit(server)
     setting = f"{address.scheme.upper()}_PROXY"
     host, port = (address.hostname or "").lower(), address.port or _PORTS[address.scheme]
     proxy = _variable(setting)
-    # in a CGI program, HTTP_PROXY comes from the header Proxy of a request
+    # in a CGI program, a request can set HTTP_PROXY through its Proxy header
     if not proxy or (setting == "HTTP_PROXY" and _variable("REQUEST_METHOD")) or _is_direct(host, port):
         return ""
     return checked_proxy(proxy if _SCHEME.match(proxy) else f"http://{proxy}", setting)
 
 
 def _variable(name: str) -> str:
-    own = os.environ  # noqa: TID251 - every HTTP client of a machine reads these variables
+    own = os.environ  # noqa: TID251 - the usual variables of HTTP clients
     return own.get(name) or own.get(name.lower()) or ""
 
 
 def _is_direct(host: str, port: int) -> bool:
-    """No proxy is used for this host: it is this machine itself, or NO_PROXY has it.
+    """Whether to connect without a proxy: the host is this machine, or NO_PROXY lists it.
 
-    An entry is a host, a domain that begins with a dot, or a network; and a port, or none.
+    An entry of NO_PROXY is a host, a domain that begins with a dot, or a network, each with an optional port.
     """
     try:
         address = ip_address(host)
@@ -343,7 +342,7 @@ def _is_direct(host: str, port: int) -> bool:
             if f".{host}".endswith(f".{name.lstrip('.')}") and host != name[1:]:
                 return True
         else:
-            with suppress(ValueError):  # a name
+            with suppress(ValueError):  # the entry is a name, not a network
                 if address in ip_network(name, strict=False):
                     return True
     return False

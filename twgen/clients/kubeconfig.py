@@ -1,6 +1,6 @@
-"""The cluster and the account: from the contexts of kubeconfig files, or from this Pod.
+"""Finds the cluster and the account: in the contexts of kubeconfig files, or in this Pod.
 
-The rules are those of kubectl: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
+It follows kubectl's rules: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
 """
 
 import os
@@ -17,9 +17,10 @@ from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, m
 from twgen.model.values import dataclass
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder in which a Pod has the token of its account, and the authority of its API server."""
+"""The folder in a Pod with the token of its service account and the certificate authority of its API
+server."""
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""Those of a login program."""
+"""The API versions of login programs."""
 _V1 = API_VERSIONS[0]
 _MODES = ("Never", "IfAvailable", "Always")
 _IMPERSONATED = ("as-uid", "as-groups", "as-user-extra")
@@ -50,7 +51,7 @@ _NAME = Field("name", TEXT, required=True)
 
 
 def _entries(kind: str, shape: Shape) -> Field:
-    """The list of all entries of a kind; a name may be in it once."""
+    """The list of all entries of a kind. Names must be unique."""
     return Field(f"{kind}s", listing(excerpt(_NAME, Field(kind, shape)), itemgetter("name"), kind))
 
 
@@ -70,48 +71,48 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A kubeconfig and one of its contexts, or the account of this Pod."""
+    """A kubeconfig with one of its contexts, or the service account of this Pod."""
 
     kubeconfig: str = ""
-    """Files joined by `:`, as in KUBECONFIG; empty: the Pod's own account."""
+    """Files joined by `:`, as in KUBECONFIG; empty for the Pod's own account."""
     context: str = ""
-    """Empty: the current one."""
+    """If empty, the kubeconfig's current context is used."""
     is_optional: bool = False
-    """The command also runs with --no-cluster."""
+    """Whether the command has the option --no-cluster."""
     server: str = ""
-    """The only server that may be reached; empty: any."""
+    """The only server that may be contacted; empty for any."""
 
     @property
     def or_without(self) -> str:
-        """What else a person can do if it cannot be read; empty: nothing."""
+        """Further advice if the cluster cannot be read, as the end of a sentence."""
         return ", or pass --no-cluster" if self.is_optional else ""
 
     @property
     def described(self) -> str:
-        """The cluster, for people."""
+        """Names the cluster in messages."""
         if not self.kubeconfig:
             return "the cluster of this Pod"
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
 class Entry(NamedTuple):
-    """The fields of a cluster or a user, and the folder that relative paths in it start from."""
+    """The fields of a cluster or a user, and the folder that their relative paths start from."""
 
     fields: Mapping[str, Any]
     folder: Path
     described: str
-    """`user 'ana'`, for people."""
+    """Names the entry in messages, such as `user 'ana'`."""
 
     def text(self, name: str) -> str:
-        """The text of a field; empty without it."""
+        """The text of a field; empty if it is missing."""
         return self.fields.get(name) or ""
 
     def has(self, name: str) -> bool:
-        """The field itself is there, or `<name>-data`."""
+        """Whether the field, or `<name>-data`, is set."""
         return bool(self.text(name) or self.text(f"{name}-data"))
 
     def content(self, name: str) -> bytes:
-        """The field `<name>-data`, else the content of the file that `name` names; empty without both."""
+        """The decoded `<name>-data`, or the content of the file in field `name`; empty without both."""
         if data := self.text(f"{name}-data"):
             try:
                 return b64decode("".join(data.split()), validate=True)
@@ -120,21 +121,21 @@ class Entry(NamedTuple):
         return self.read(name) if self.text(name) else b""
 
     def pem(self, name: str) -> bytes:
-        """As `content`; raises Unusable if there is something else than PEM: a file may be half written."""
+        """Same as `content`, but raises Unusable if it is not PEM, as may happen while a file is written."""
         content = self.content(name)
         if self.has(name) and _PEM not in content:
             raise self.wrong(f"{name} has no PEM data")
         return content
 
     def read(self, name: str) -> bytes:
-        """The content of the file that a field names; raises Unusable."""
+        """The content of the file that a field names; raises Unusable if it cannot be read."""
         text = self.text(name)
         try:
             return self.path(name).read_bytes()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it has a null character"
             why = f"{why}; ~ is not expanded" if "~" in text else why
-            # a person may have pasted a token or a key in place of its path
+            # the value is not quoted if it may be a token or a key, pasted in place of its path
             is_path = os.sep in text and text.isprintable() and len(text) <= _LONGEST_PATH
             raise self.wrong(f"{name}: {text if is_path else 'its file'} cannot be read ({why})") from None
 
@@ -143,29 +144,29 @@ class Entry(NamedTuple):
         return self.folder / self.text(name)
 
     def wrong(self, message: str) -> Unusable:
-        """The error for this entry."""
+        """The error for a problem in this entry."""
         return Unusable(f"{self.described}: {message}")
 
 
 class Context(NamedTuple):
-    """An API server, and the user."""
+    """An API server, and the user to log in as."""
 
     name: str
-    """Empty: the account of this Pod."""
+    """Empty for the account of this Pod."""
     server: str
-    """The address with its scheme, and a path if it is served under one."""
+    """The address with its scheme, and with its root path if it has one."""
     cluster: Entry
     user: Entry
 
     @property
     def is_secure(self) -> bool:
-        """The server speaks TLS; no credential is sent to any other."""
+        """Whether the server uses TLS. twgen sends no credential to a server without TLS."""
         return self.server.startswith("https://")
 
 
 def context_of_pod() -> Context:
     """The API server of this Pod's cluster, and the account of this Pod."""
-    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))  # noqa: TID251 - a Pod has no other way to say it
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))  # noqa: TID251 - Kubernetes sets them in a Pod
     if not host or not port:
         raise Unusable("this is not a Pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
@@ -181,9 +182,10 @@ def context_of_pod() -> Context:
 
 
 def context_of_files(paths: str, name: str) -> Context:
-    """A context of files that are joined by `:`; without a name the current one.
+    """A context from files joined by `:`; if `name` is empty, the current context.
 
-    The first file that has an entry, or a current context, decides; missing and empty files are skipped.
+    If several files have the same entry, or a current context, the first one applies. Missing and empty files
+    are skipped.
     """
     documents = list(_documents(paths))
     current = (document.get("current-context") for document, _ in documents)
@@ -193,8 +195,8 @@ def context_of_files(paths: str, name: str) -> Context:
     context = _entry(documents, "context", context_name)
     cluster = _entry(documents, "cluster", context.text("cluster"))
     user_name = context.text("user")
-    nobody = Entry({}, Path(), f"context {context_name!r} without a user")
-    user = _entry(documents, "user", user_name) if user_name else nobody
+    no_user = Entry({}, Path(), f"context {context_name!r} without a user")
+    user = _entry(documents, "user", user_name) if user_name else no_user
     found = Context(context_name, _server(cluster), cluster, user)
     _check_cluster(cluster)
     _check_user(user, is_secure=found.is_secure)
@@ -216,7 +218,7 @@ def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
         except OSError as error:
             raise Unusable(f"{path} cannot be read ({error.strerror})") from None
         except YamlError as error:
-            # another message can quote a part of the line, and that may be a token
+            # other messages may quote a part of the line, which may be a token
             why = error.message if "appears twice" in error.message else "not YAML"
             raise Unusable(f"{path}: {why}{f' at line {error.line}' if error.line else ''}") from None
         if not documents or documents[0] is None:
@@ -239,7 +241,7 @@ def _entry(documents: list[tuple[Mapping[str, Any], Path]], kind: str, name: str
 
 
 def _server(cluster: Entry) -> str:
-    # a scheme may have capital letters
+    # the scheme may be in upper case
     server = re.sub("^[A-Za-z]+(?=://)", lambda scheme: scheme[0].lower(), cluster.text("server"))
     if not server:
         raise cluster.wrong("it has no server")
@@ -252,7 +254,7 @@ def _server(cluster: Entry) -> str:
         or address.username is not None
         or not {"?", "#"}.isdisjoint(server)
     ):
-        # the address is not shown: it may hold a password
+        # the address is not shown, because it may contain a password
         raise cluster.wrong(
             "server is not an address such as https://kubernetes.example.com:6443, without user or query"
         )
@@ -278,14 +280,14 @@ def _check_sources(entry: Entry, name: str) -> None:
 
 
 def _check_user(user: Entry, *, is_secure: bool) -> None:
-    """Refuse combinations that kubectl refuses."""
+    """Reject the combinations that kubectl rejects."""
     impersonates = user.text("as")
     if impersonates and not impersonates.strip():
         raise user.wrong("as is blank")
     if any(user.fields.get(field) for field in _IMPERSONATED) and not impersonates:
-        raise user.wrong("as-uid, as-groups and as-user-extra need the field as")
+        raise user.wrong("as-uid, as-groups and as-user-extra also need the field 'as'")
     if impersonates and not is_secure:
-        raise user.wrong("as needs a server with https://: twgen sends no account to another")
+        raise user.wrong("the field 'as' needs a server with https://: twgen sends no account without TLS")
     if not is_secure:
         return
     if (user.text("token") or user.text("tokenFile")) and (user.text("username") or user.text("password")):

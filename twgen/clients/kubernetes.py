@@ -1,4 +1,4 @@
-"""Asking one Kubernetes API server, inside the deadline."""
+"""Sends requests to one Kubernetes API server."""
 
 import asyncio
 import base64
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread, monotonic
-from twgen.clients.http import Answer, Request, Unreachable, Unreadable, answer_to
+from twgen.clients.http import HttpAnswer, HttpRequest, Unreachable, Unreadable, answer_to
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.cluster.deployments import DEPLOYMENT, METADATA
 from twgen.errors import StateUnavailable
@@ -28,33 +28,34 @@ if TYPE_CHECKING:
     from twgen.clients.logins import Login, Session
 
 MOST_LISTED = 100_000
-"""Objects of one list: a server might always have another page."""
+"""Limit of one list, because a faulty server might send pages without end."""
 _PAGE = 500
 _AT_ONCE = 8
 _PASSING = (429, 502, 503, 504)
-"""Statuses of an API server that may answer in a moment."""
+"""Transient statuses: the same request may succeed a moment later."""
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _ONLY = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
-"""The answers to a list that have a part of each object, if the server can leave out the rest."""
+"""Asks for only a part of each listed object, or for whole objects if the server cannot leave out the
+rest."""
 _ADVICE = {
     401: "requires valid credentials: check the user of the context",
-    403: "does not permit it: the account needs the verb list on {resource} in this namespace",
+    403: "does not permit this request: the account needs the verb list on {resource} in this namespace",
 }
 _NOT_SECURE = "requires credentials, and twgen sends none to a server without https://: check its address"
 _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
 def path_of(api_version: str, kind: str, namespace: str = "", name: str = "") -> str:
-    """The path of an object, or of a list; without a namespace: of all, or of a kind that has none."""
+    """The path of an object or a list; without `namespace`, of all namespaces or of a cluster-scoped kind."""
     within = f"/namespaces/{namespace}" if namespace else ""
     served = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     return f"{served}{within}/{resource_of_kind(kind)}{f'/{name}' if name else ''}"
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The objects of a list; raises StateUnavailable for any other answer, which is not an empty list."""
+    """The objects in a list. An answer that is not a list is not taken as empty: raises StateUnavailable."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
         raise StateUnavailable(
@@ -67,14 +68,14 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class Heard(NamedTuple):
-    """The time by another clock, and the moment of it on the monotonic clock."""
+    """The time on a server's clock, and the moment on the monotonic clock when it was received."""
 
     server_time: datetime
     at: float
 
 
 class Forbidden(StateUnavailable):
-    """The account lacks a right."""
+    """The account lacks a permission."""
 
 
 class Conflict(StateUnavailable):
@@ -82,38 +83,38 @@ class Conflict(StateUnavailable):
 
 
 def error_of(status: int) -> type[StateUnavailable]:
-    """The error for an answer with this status."""
+    """The class of the error for this status."""
     if status == HTTPStatus.CONFLICT:
         return Conflict
     return Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
 
 
 class Part(StrEnum):
-    """The part of each object in a list, as the kind of the answer."""
+    """The part of each listed object to ask for. The value is the kind of the answer."""
 
     METADATA = "PartialObjectMetadataList"
     NAME = "Table"
-    """As the first cell of each row."""
+    """The name is the first cell of each row."""
 
 
 class MergePatch(dict[str, Any]):
-    """The body of a PATCH that changes single fields of an object that any client may have applied."""
+    """The body of a PATCH that changes single fields, whichever client applied the object."""
 
 
 class KubernetesClient:
-    """Reads from one cluster; its connections outlive a reading, and belong to one event loop.
+    """Reads from one cluster. Its connections are reused, and belong to one event loop.
 
-    Every method raises StateUnavailable, or OutOfTime after the deadline.
+    Every method raises StateUnavailable, and OutOfTime after the deadline.
     """
 
     def __init__(self, access: ClusterAccess, *, asks: bool = True) -> None:
-        """`asks`: a login program may ask the person at the terminal."""
+        """`asks`: whether a login program may ask the person at the terminal."""
         self._access = access
         self._asks = asks
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._login: Login | None = None
         self.heard: Heard | None = None
-        """The time in the server's newest answer; None: there was none yet."""
+        """The time in the server's newest answer; None before the first answer."""
 
     def close(self) -> None:
         """Close its connections."""
@@ -122,19 +123,19 @@ class KubernetesClient:
 
     @property
     def reached(self) -> ClusterAccess:
-        """The access with which another client reaches the same server, or none."""
+        """The access for another client, limited to the server that this client has reached."""
         return self._login.access if self._login else self._access
 
     async def deployments(
         self, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
-        """The Deployments of a namespace that the selector finds, as the API server returns them."""
+        """The Deployments in a namespace that match the selector, as the API server returns them."""
         items = await self._listed(DEPLOYMENT_API, "Deployment", namespace, label_selector, deadline)
-        # an API server leaves the kind of a list's items out
+        # the API server leaves out the kind of listed objects
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The Pods of a namespace that the selector finds; raises Forbidden without the right to."""
+        """The Pods in a namespace that match the selector; raises Forbidden without permission."""
         return await self._listed("v1", "Pod", namespace, label_selector, deadline)
 
     async def data(
@@ -169,17 +170,17 @@ class KubernetesClient:
         budget: Budget | None = None,
         about: str = "",
     ) -> tuple[int, Mapping[str, Any]]:
-        """The status and the document of one answer; a PATCH is a server-side apply, or a MergePatch.
+        """Send a request, and return the status and the document of the answer.
 
-        With `only` the objects of a list have no other part, if the server can leave it out. An answer beyond
-        the `budget` raises Unreadable, as one does that is not JSON. Errors name what it is `about`, not the
-        path.
+        A PATCH is a server-side apply unless the body is a MergePatch. `only` asks for a part of each listed
+        object; an old server may still return whole objects. Raises Unreadable if the answer exceeds the
+        `budget` or is not JSON. Errors name the subject, `about`, if it is given, and otherwise the path.
         """
         subject = f"Kubernetes ({self._access.described}), {about or path}"
         deadline, budget = deadline.for_answer(), budget or Budget(WORLD)
         patch = "merge-patch+json" if isinstance(body, MergePatch) else "apply-patch+yaml"
         headers = {"Content-Type": f"application/{patch if method == 'PATCH' else 'json'}"}
-        request = Request(
+        request = HttpRequest(
             subject=subject,
             method=method,
             url=f"{path}{f'?{urlencode(query)}' if query else ''}",
@@ -190,7 +191,7 @@ class KubernetesClient:
             to_reach_it=f": check the context{self._access.or_without}",
         )
         answer, document = await self._answered(request, budget)
-        # otherwise the answer of any other server would count as an API server's
+        # the answer of another kind of server must not count as an API server's
         if answer.status < HTTPStatus.BAD_REQUEST:
             if document is None:
                 why = f"check its address ({answer.message(None, 'message')})"
@@ -228,14 +229,16 @@ class KubernetesClient:
                 query["continue"] = str(token)
         raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
 
-    async def _answered(self, request: Request, budget: Budget) -> tuple[Answer, dict[str, Any] | None]:
-        """The answer and its document; after a refusal of the login, that of a new one."""
+    async def _answered(
+        self, request: HttpRequest, budget: Budget
+    ) -> tuple[HttpAnswer, dict[str, Any] | None]:
+        """Send a request; if the server rejects the login, renew it and send the request again."""
         from twgen.clients.logins import Login
 
         deadline, login = request.deadline, self._login or Login(self._access, asks=self._asks)
         self._login = login
 
-        def asked(session: "Session") -> Awaitable[tuple[Answer, dict[str, Any] | None]]:
+        def asked(session: "Session") -> Awaitable[tuple[HttpAnswer, dict[str, Any] | None]]:
             return deadline.bound(request.subject, in_thread(lambda: self._answer(session, request, budget)))
 
         session = await deadline.uncounted(login.session(deadline.timeout))
@@ -248,9 +251,9 @@ class KubernetesClient:
         return await asked(renewed)
 
     def _answer(
-        self, session: "Session", request: Request, budget: Budget
-    ) -> tuple[Answer, dict[str, Any] | None]:
-        """The first answer that is not "try later"; only repeatable requests are sent again."""
+        self, session: "Session", request: HttpRequest, budget: Budget
+    ) -> tuple[HttpAnswer, dict[str, Any] | None]:
+        """Send a request. A repeatable one is sent again after a transient error."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
         request = request._replace(
@@ -258,7 +261,7 @@ class KubernetesClient:
             headers={**request.headers, **session.headers},
             bytes_before=budget.bytes,
         )
-        is_repeatable = request.method in {"GET", "DELETE"}  # a deletion is of one UID
+        is_repeatable = request.method in {"GET", "DELETE"}  # a deletion names the UID of one object
 
         def is_passing(state: RetryCallState) -> bool:
             outcome = state.outcome
@@ -282,11 +285,11 @@ class KubernetesClient:
             ),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
-        answer: Answer = attempts(lambda: answer_to(request, session.pool))
+        answer: HttpAnswer = attempts(lambda: answer_to(request, session.pool))
         budget.bytes += len(answer.content)
         with suppress(ValueError):
             date = parsedate_to_datetime(answer.headers.get("Date") or "")
-            # -0000, for an unknown zone, gives a time without one; an API server's is GMT
+            # the zone -0000 (unknown) is parsed to a time without zone; an API server sends GMT
             self.heard = Heard(date if date.tzinfo else date.replace(tzinfo=UTC), monotonic())
         return answer, answer.document(budget)
 
@@ -321,7 +324,8 @@ _SHAPES: Mapping[str, Shape] = {
     "ConfigMap": excerpt(Field("data", TEXTS), Field("binaryData", TEXTS)),
     "Secret": excerpt(Field("data", TEXTS)),
 }
-"""The fields that twgen reads in addition to the metadata, by kind; a snapshot's Deployment has the same."""
+"""The fields that twgen reads in addition to the metadata, by kind. Deployments in a snapshot have the
+same."""
 _VERSIONS = listing(excerpt(Field("groupVersion", TEXT, required=True)))
 _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
     "APIGroup": (re.compile("/apis/[^/]+"), excerpt(Field("versions", _VERSIONS, required=True))),
@@ -330,11 +334,11 @@ _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
         excerpt(Field("resources", listing(_RESOURCE), required=True)),
     ),
 }
-"""The answers in which an API server lists its kinds."""
+"""The answers that list an API server's kinds."""
 
 
 def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
-    """Why this is not an answer for the path; empty: it is, or that is unknown. Items are not checked."""
+    """Why this cannot be the answer for the path; empty if it can be. Items of a list are not checked."""
     kind, api_version = answer.get("kind"), answer.get("apiVersion")
     if not (parts := _PATH.fullmatch(path)):
         for expected, (form, shape) in _SERVED.items():
@@ -353,7 +357,7 @@ def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
 
 
 def wrong_object(path: str, value: Any) -> str:
-    """Why this is not an object of that path, or of a list there; empty: it is one."""
+    """Why this cannot be the object at a path, or an item of its list; empty if it can be."""
     parts = _PATH.fullmatch(path)
     resource = parts["resource"] if parts else ""
     if problem := _problem(_OBJECT, value):
@@ -366,7 +370,7 @@ def wrong_object(path: str, value: Any) -> str:
         return f"{place} is not in namespace {parts['namespace']}"
     if parts and parts["name"] and name != parts["name"]:
         return f"{place} is another object"
-    # the items of a list leave it out
+    # listed objects have no kind
     if (kind := value.get("kind")) is not None and resource_of_kind(str(kind)) != resource:
         return f"{place} is of kind {kind!r}, not one of {resource}"
     for shape_kind, shape in _SHAPES.items():
@@ -376,7 +380,7 @@ def wrong_object(path: str, value: Any) -> str:
 
 
 def _problem(shape: Shape, value: Any) -> str:
-    """The first problem; empty: none."""
+    """The first problem, if there is one."""
     findings = Findings()
     shape.read(value, None, findings)
     return next((f"{path} {message}".strip() for path, message, *_ in findings.problems), "")

@@ -1,4 +1,4 @@
-"""Running the login program that a kubeconfig names (exec).
+"""Runs the login program that a kubeconfig names (exec).
 
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -30,18 +30,20 @@ from twgen.yaml.source import Budget
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20
-"""Of what it prints."""
+"""Limit of a login program's output."""
 _CHUNK = 2**12
 _LEAST_SECRET = 8
 _NAMES_SECRET = re.compile("secret|token|password|key|credential", re.IGNORECASE)
 _NEVER = "0001-01-01T00:00:00+00:00"
-"""When a credential ends that does not end: the zero time of Go."""
+"""The expiry time of a credential that never expires: Go's zero time."""
 _MARGIN = 30.0
-"""Seconds before its end at which a credential is renewed: the request must arrive with it."""
+"""A credential is renewed this many seconds before it expires, so that it is still valid when a request
+arrives."""
 _PART_OF_MARGIN = 0.1
-"""The margin of a credential that is valid for a short time, as a part of that time."""
+"""The margin as a fraction of the validity, for credentials that are valid only for a short time."""
 _PIPES_STAY_OPEN = 1.0
-"""Seconds for the rest of its output after it has ended: a process that it left may hold the pipes."""
+"""Seconds to wait for the rest of the output after the program has ended. A process that it left behind may
+keep the pipes open."""
 _CREDENTIAL = excerpt(
     Field("apiVersion", TEXT, required=True),
     Field("kind", constant("ExecCredential")),
@@ -54,31 +56,32 @@ _CREDENTIAL = excerpt(
 
 
 class Credential(NamedTuple):
-    """The proof of the account; empty: none is sent."""
+    """Proves the identity of an account. If all fields are empty, nothing is sent."""
 
     token: str = ""
     username: str = ""
     password: str = ""
     certificate: bytes = b""
-    """As PEM, as is the key."""
+    """In PEM."""
     key: bytes = b""
+    """In PEM."""
     ends: float = inf
-    """When it must be renewed, by `monotonic`."""
+    """When to renew it, on the clock of `monotonic`."""
 
 
 def renewal(end: float) -> float:
-    """When a credential must be renewed that ends at this moment, in seconds since 1970."""
-    # the server's clock is unknown, so this machine's clock is used
+    """When to renew a credential that expires at `end` (seconds since 1970), on the clock of `monotonic`."""
+    # this machine's clock is used, because the server's clock is unknown
     left = end - datetime.now(UTC).timestamp()  # noqa: TID251
     return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
 
 
 async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Credential:
-    """The credential that the program prints: a token, a certificate with its key, or both.
+    """The credential that the login program prints: a token, a certificate with its key, or both.
 
-    If it may ask, a person at the terminal may take as long as they need. Otherwise, the program and its
-    children are stopped after these seconds, and OutOfTime is raised. Raises Unusable if it fails, or prints
-    no credential. It gets the terminal as its input, and never the input of twgen.
+    If the program may ask a person at the terminal, it has no time limit. If not, the program and its
+    children are stopped after `seconds`, and OutOfTime is raised. Raises Unusable if the program fails or
+    prints no credential. Its input is the terminal, never twgen's own input.
     """
     program = context.user.fields["exec"]
     terminal = _terminal() if asks else None
@@ -90,20 +93,20 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
     finally:
         if terminal is not None:
             os.close(terminal)
-    # not `with process`, which waits for a program of another user that nothing here can stop
+    # not `with process`: it would wait for a program of another user, which twgen cannot stop
     with _Output(process, is_shown=terminal is not None) as output:
         try:
             async with asyncio.timeout(seconds if terminal is None else None):
                 await in_thread(process.wait)
         except TimeoutError:
             raise OutOfTime(
-                f"the login program {_name(program)} did not end within {seconds:g} s: run it once at a"
+                f"the login program {_name(program)} did not finish within {seconds:g} s: run it once at a"
                 " terminal, or raise --timeout"
             ) from None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError, PermissionError):
-                    if terminal is None:  # with its children
+                    if terminal is None:  # its children too
                         os.killpg(process.pid, signal.SIGKILL)
                     else:
                         process.kill()
@@ -112,9 +115,9 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
         raise Unusable(f"its login program {_name(program)} prints more than {_MOST_BYTES} bytes")
     if process.returncode:
         lines = output.errors.decode(errors="replace").splitlines()
-        last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
+        last = next((line for line in reversed(lines) if line.strip()), "it printed no error")
         why = said(last, _secrets(program))
-        raise Unusable(f"its login program {_name(program)} ended with {process.returncode} ({why})")
+        raise Unusable(f"its login program {_name(program)} exited with {process.returncode} ({why})")
     return _credential(program, bytes(output.printed))
 
 
@@ -122,7 +125,8 @@ def _start(
     context: Context, program: Mapping[str, Any], terminal: int | None, *, is_interactive: bool
 ) -> "subprocess.Popen[bytes]":
     command = program["command"]
-    # a relative path starts at the kubeconfig; a bare name is looked for on our PATH, not on its own
+    # a relative path starts at the kubeconfig; a bare name is looked up on twgen's PATH, not on the one in
+    # `env`
     file = str(context.user.folder / command) if os.sep in command else program_on_path(command)
     try:
         if not file:
@@ -133,7 +137,8 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(context, program, is_interactive=is_interactive),
-            # a group of its own can be stopped as a whole; but only the group of twgen may use the terminal
+            # a separate process group can be stopped as a whole; but only twgen's own group may use the
+            # terminal
             start_new_session=terminal is None,
         )
     except (OSError, ValueError) as error:
@@ -143,11 +148,11 @@ def _start(
 
 
 class _Output:
-    """The output of a process, read by the event loop while this context lasts; then its pipes are closed."""
+    """The output of a process; the event loop reads it inside this context, which then closes the pipes."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", *, is_shown: bool) -> None:
-        """`is_shown`: its errors are shown at once, since they may ask the person something."""
-        assert process.stdout  # noqa: S101 - for mypy, as below
+        """`is_shown`: its standard error is shown at once, because it may ask the person something."""
+        assert process.stdout  # noqa: S101 - for mypy
         assert process.stderr  # noqa: S101
         self._printing, self._complaining = process.stdout, process.stderr
         self._open = {process.stdout.fileno(), process.stderr.fileno()}
@@ -155,9 +160,9 @@ class _Output:
         self._ended = asyncio.Event()
         self._is_shown = is_shown
         self.printed = bytearray()
-        """At most one byte more than is accepted."""
+        """Standard output, up to one byte more than is accepted."""
         self.errors = bytearray()
-        """Their end."""
+        """The end of standard error."""
 
     def __enter__(self) -> Self:
         for pipe in self._open:
@@ -171,7 +176,7 @@ class _Output:
         self._complaining.close()
 
     async def rest(self) -> None:
-        """Wait until its pipes are closed, but only a moment: a process that it left may hold them."""
+        """Wait briefly until the pipes are closed: a process that the program left may keep them open."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PIPES_STAY_OPEN):
                 await self._ended.wait()
@@ -193,13 +198,13 @@ class _Output:
 
 
 def _terminal() -> int | None:
-    """The terminal, opened, if a person can answer there: twgen is in the foreground; None: nobody can."""
+    """The open terminal if twgen runs in the foreground, so that a person can answer; None otherwise."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
         return None
     with suppress(OSError):
-        # a program in the background would be stopped as soon as it reads
+        # a background program that reads from the terminal would be stopped
         if os.tcgetpgrp(terminal) == os.getpgrp():
             return terminal
     os.close(terminal)
@@ -212,11 +217,11 @@ def _environment(context: Context, program: Mapping[str, Any], *, is_interactive
         spec["cluster"] = _described(context.cluster)
     request = {"apiVersion": program["apiVersion"], "kind": "ExecCredential", "spec": spec}
     own = {item["name"]: item.get("value") or "" for item in program.get("env") or ()}
-    return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(request)}  # noqa: TID251 - it is handed on
+    return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(request)}  # noqa: TID251 - passed on to the program
 
 
 def _described(cluster: Entry) -> dict[str, Any]:
-    """The cluster, in the form that a login program expects."""
+    """The cluster in the form that login programs expect."""
     names = "server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url"
     described = {name: cluster.fields[name] for name in names if name in cluster.fields}
     if authority := cluster.content("certificate-authority"):
@@ -228,7 +233,7 @@ def _described(cluster: Entry) -> dict[str, Any]:
 
 
 def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
-    """Nothing of what it printed is shown: it may be the credential."""
+    """Parse the output. Errors never quote it, because it may contain the credential."""
     failed = f"its login program {_name(program)} printed no credential"
     answer = json_of(printed, Budget())
     if not isinstance(answer, dict):
@@ -236,7 +241,7 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
     findings = Findings()
     _CREDENTIAL.read(answer, None, findings)
     for problem in findings.problems[:1]:
-        raise Unusable(f"{failed}: {problem.path} is not right")
+        raise Unusable(f"{failed}: {problem.path} is invalid")
     if answer["apiVersion"] != program["apiVersion"]:
         raise Unusable(f"{failed}: its apiVersion is not {program['apiVersion']}")
     status: Mapping[str, Any] = answer["status"]
@@ -245,7 +250,7 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
     except ValueError:
         end = None
     if not end or not end.tzinfo:
-        raise Unusable(f"{failed}: status.expirationTimestamp is not right")
+        raise Unusable(f"{failed}: status.expirationTimestamp is invalid")
     has_certificate = bool(status.get("clientCertificateData"))
     if has_certificate != bool(status.get("clientKeyData")):
         raise Unusable(f"{failed}: it needs both clientCertificateData and clientKeyData")
@@ -260,12 +265,11 @@ def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
 
 
 def _name(program: Mapping[str, Any]) -> str:
-    """The name of the program, for people."""
-    return said(os.path.basename(program["command"]))  # noqa: PTH119 - importing pathlib is not needed here
+    return said(os.path.basename(program["command"]))  # noqa: PTH119 - saves importing pathlib
 
 
 def _secrets(program: Mapping[str, Any]) -> tuple[str, ...]:
-    """What may be a secret of what it is given: every value, except short ones of other options."""
+    """The arguments and variables that may be secret: all except short values with harmless names."""
     named = [(item["name"], item.get("value") or "") for item in program.get("env") or ()]
     option = ""
     for argument in program.get("args") or ():

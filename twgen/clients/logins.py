@@ -1,7 +1,7 @@
-"""Logging in to an API server: by a kubeconfig, or by the account of a Pod.
+"""Logs in to an API server with a kubeconfig, or with the service account of a Pod.
 
-twgen chooses context, user and login as kubectl does. The Kubernetes client derives the TLS settings and the
-Authorization header from the one checked context.
+twgen chooses the context, the user and the login as kubectl does. The Kubernetes client derives the TLS
+settings and the Authorization header from that one checked context.
 """
 
 import asyncio
@@ -32,47 +32,49 @@ Headers = Mapping[str, str | tuple[str, ...]]
 
 _FILES_ARE_READ_AGAIN_AFTER = 60.0
 _REFUSED_AGAIN_AFTER = 10.0
-"""Seconds after a refusal in which the next one does not cause another login."""
+"""Seconds after a rejected login during which another rejection does not start a new login."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 _LEGAL_IN_NAMES = "!#$&'*+-.^_`|~"
-"""Characters in the name of a header, besides letters and digits."""
+"""Characters that a header name may contain in addition to letters and digits."""
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
 class Session(NamedTuple):
-    """An API server, and how it is reached."""
+    """An API server, with the connections and credentials to reach it."""
 
     context: Context
     pool: "PoolManager"
     headers: Headers
-    """Authorization, and those of impersonation."""
+    """The Authorization header and the headers for impersonation."""
     credential: Credential
     made_of: tuple[Any, ...]
-    """The settings of the pool: it is kept while they stay the same."""
+    """The settings of the pool, which is reused as long as they stay the same."""
     files_are_read_at: float
 
     @property
     def server(self) -> str:
-        """The address of the server."""
+        """The server's address."""
         return self.context.server
 
     @property
     def ends(self) -> float:
-        """When it must be renewed, by `monotonic`."""
+        """When to renew the session, on the clock of `monotonic`."""
         return min(self.credential.ends, self.files_are_read_at)
 
 
 class Login:
-    """The session with one API server.
+    """Keeps the session with one API server.
 
-    It is renewed before it ends, within a minute after one of its files changed, and after a refusal.
+    A session is renewed before its credential expires, within a minute after one of its files has changed,
+    and after the server rejected it.
     """
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self.access = access
-        """Once the server was reached, only to this one, whatever its context names later."""
+        """Once a login has succeeded, it is limited to that server, even if the context later names another
+        one."""
         self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
@@ -84,10 +86,10 @@ class Login:
             self._session.pool.clear()
 
     async def session(self, seconds: float, refused: Session | None = None) -> Session:
-        """The session as it must be now; a new one, if the server has `refused` this one.
+        """The current session. It is renewed if necessary, for example if the server has `refused` this one.
 
-        A login program may take these seconds. Raises StateUnavailable or OutOfTime if the login fails; the
-        next call tries again.
+        `seconds` limits a login program. Raises StateUnavailable or OutOfTime if the login fails; the next
+        call tries again.
         """
         session = self._session
         if session and session is not refused and monotonic() < session.ends:
@@ -98,7 +100,7 @@ class Login:
                     return refused
                 self._refused_at = monotonic()
             self._opening = asyncio.create_task(self._renewed(seconds, is_refused=refused is not None))
-        # one cancelled read must not cancel the login for the others
+        # a cancelled read must not cancel the login that other reads wait for
         return await asyncio.shield(self._opening)
 
     async def _renewed(self, seconds: float, *, is_refused: bool) -> Session:
@@ -108,7 +110,7 @@ class Login:
         except (Unusable, OSError) as error:
             why = str(error) if isinstance(error, Unusable) else error.strerror
             if before and not is_refused and monotonic() < before.credential.ends:
-                # a file that is being replaced: the server still accepts what the last one said
+                # the file is probably being replaced; the server still accepts the previous credential
                 self._session = before._replace(files_are_read_at=monotonic() + _FILES_ARE_READ_AGAIN_AFTER)
                 return self._session
             server = f"Kubernetes ({self.access.described})"
@@ -117,7 +119,7 @@ class Login:
         context = self._session.context
         self.access = replace(self.access, context=context.name, server=context.server)
         if before and before.pool is not self._session.pool:
-            before.pool.clear()  # a request that uses one of its connections keeps that one
+            before.pool.clear()  # requests in progress keep their connections
         return self._session
 
     async def _opened(self, before: Session | None, seconds: float, *, is_refused: bool) -> Session:
@@ -129,7 +131,7 @@ class Login:
                 else context_of_files(access.kubeconfig, access.context)
             )
             if access.kubeconfig and access.server not in {"", context.server}:
-                raise Unusable(f"context {context.name!r} now names another server: start twgen again")
+                raise Unusable(f"context {context.name!r} now names another server: restart twgen")
             return context, _credential(context, before)
 
         try:
@@ -143,12 +145,12 @@ class Login:
                 credential = before.credential
             else:
                 credential = await run_login_program(context, seconds, asks=self._asks)
-        # the import of the Kubernetes client takes a third of a second
+        # importing the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, credential, before))
 
 
 def _credential(context: Context, before: Session | None) -> Credential | None:
-    """The credential of the user; None: a login program must return it, since the user has nothing else."""
+    """The user's credential; None if only a login program can provide it."""
     user = context.user
     if not context.is_secure:
         return Credential()
@@ -166,8 +168,8 @@ def _credential(context: Context, before: Session | None) -> Credential | None:
         token = (provider.get("config") or {}).get("id-token") or ""
         ends = renewal(_end_of(token)) if token else 0.0
         if ends <= monotonic():
-            # a refresh token can be used once, and only kubectl writes the next one back
-            raise Unusable("its OIDC token has ended: run kubectl once, which renews it and writes it back")
+            # a refresh token works only once, and only kubectl saves the next one
+            raise Unusable("its OIDC token has expired: run kubectl once, which renews and saves it")
         return credential._replace(token=token, ends=ends)
     if credential.certificate:
         return credential
@@ -181,7 +183,7 @@ def _token_of_file(context: Context, before: Session | None) -> str:
     try:
         token = user.read("tokenFile").decode().strip()
     except Unusable:
-        # later, the last token of the file is newer than this one
+        # only at first: later, the last token read from the file is newer than the one in the kubeconfig
         if before is None and (token := user.text("token")):
             return token
         raise
@@ -193,7 +195,7 @@ def _token_of_file(context: Context, before: Session | None) -> str:
 
 
 def _end_of(id_token: str) -> float:
-    """When a JSON Web Token ends, in seconds since 1970; infinity: it does not say so."""
+    """When a JSON Web Token expires, in seconds since 1970; infinity if it does not say."""
     try:
         _, claims, _ = id_token.split(".")
         document = json_of(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), Budget())
@@ -231,13 +233,13 @@ def _open(context: Context, credential: Credential, before: Session | None) -> S
 def _configuration(
     context: Context, credential: Credential, authority: bytes, files: ExitStack
 ) -> "Configuration":
-    """The settings that the Kubernetes client makes of a context.
+    """The settings that the Kubernetes client derives from a context.
 
-    It takes certificates and keys only from files. They are written to files that are in no folder, so that
-    nothing is left of them however the program ends.
+    The client reads certificates and keys only from files. They are written to unnamed temporary files, so
+    that nothing is left on disk even if the program crashes.
 
-    Its own login programs and its OIDC are not used: it goes on without a credential if a login fails, and
-    quotes credentials in errors.
+    The client's own support for login programs and OIDC is not used: if a login fails, it continues without a
+    credential, and its errors quote credentials.
     """
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, load_kube_config_from_dict
@@ -261,7 +263,7 @@ def _configuration(
     if credential.token:
         user["token"] = credential.token
     elif credential.username:
-        # the client encodes both as Latin-1, and kubectl as UTF-8
+        # the client encodes them as Latin-1, but kubectl as UTF-8
         user |= {"username": _as_utf8(credential.username), "password": _as_utf8(credential.password)}
     document = {
         "current-context": "context",
@@ -273,7 +275,7 @@ def _configuration(
     try:
         load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
     except ConfigException:
-        # its text quotes the context
+        # the text of the error quotes the context
         raise Unusable("the Kubernetes client cannot use it") from None
     return configuration
 
@@ -296,7 +298,7 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
         disable_warnings(InsecureRequestWarning)  # the kubeconfig asks for it
     if configuration.cert_file:
         try:
-            # without a password here the library would ask for one at the terminal
+            # without a password, the library would ask for one at the terminal
             tls.load_cert_chain(configuration.cert_file, configuration.key_file, password="")
         except ssl.SSLError:
             raise context.user.wrong(
@@ -312,7 +314,7 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
 
 
 def _authorization(configuration: "Configuration") -> dict[str, str]:
-    """The Authorization header; empty: there is none."""
+    """The Authorization header, if there is one."""
     scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
     if scheme and not TOKEN.fullmatch(proof.strip()):
         raise Unusable("its token has a character that a header cannot hold")
@@ -320,7 +322,7 @@ def _authorization(configuration: "Configuration") -> dict[str, str]:
 
 
 def _impersonation(context: Context) -> Headers:
-    """The headers with which the server acts for another account; empty: it acts for the user itself."""
+    """The headers that ask the server to act as another account; empty without impersonation."""
     user = context.user
     if not user.text("as"):
         return {}

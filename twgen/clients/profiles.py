@@ -1,4 +1,4 @@
-"""The operator's credentials: Temporal's own profiles, each paired with one address and one namespace."""
+"""The operator's credentials: Temporal profiles, each bound to one address and one namespace."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -18,36 +18,36 @@ _ADDRESS = "TEMPORAL_ADDRESS"
 _API_KEY = "TEMPORAL_API_KEY"
 _PROFILE = "TEMPORAL_PROFILE"
 _DEFAULT = "default"
-"""The name of a profile, and of a namespace, if none is given: Temporal's own rule."""
+"""The name of a profile or a namespace if none is given, as in Temporal's own tools."""
 
 _FILES = {
     "server_ca_cert_path": "server_root_ca_cert",
     "client_cert_path": "client_cert",
     "client_key_path": "client_private_key",
 }
-"""The settings of a profile that name files, and their names in the SDK."""
+"""The profile settings that name files, and the SDK's attributes for them."""
 _NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Credentials, and the one place that they are for."""
+    """Credentials, and the only address and namespace that they may be sent to."""
 
     name: str
     address: str
-    """Empty: the credentials are used nowhere."""
+    """If empty, the credentials are never used."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values that no message shows: the key and the headers, except those that name the place."""
+        """The values to keep out of messages: the API key and all headers but the address and namespace."""
         values = (self.credentials.api_key or "", *self.credentials.grpc_meta.values())
         tokens = (value.removeprefix("Bearer ") for value in values)
         return tuple(token for token in tokens if token not in {"", self.address, self.namespace})
 
     def connect_options(self) -> Mapping[str, Any]:
-        """Options of `temporalio.service.ConnectConfig`, except the address; reads the profile's files."""
+        """Options for `temporalio.service.ConnectConfig`, except the address; reads the profile's files."""
         try:
             options = self.credentials.to_client_connect_config()
         except OSError as error:
@@ -64,23 +64,24 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles of the operator, and the rule for those that this run may use."""
+    """All profiles of the operator, and the rule that says which of them this run may use."""
 
     all: tuple[Profile, ...] = ()
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
-    """Connections without a profile are used too, without credentials."""
+    """Connections without a profile may also be used, without credentials."""
     of_person: bool = False
-    """The TEMPORAL_ variables define one of them."""
+    """Whether the user's TEMPORAL_ variables define one of the profiles."""
     subject: str = "the current user"
-    """The subject of `may_use`: the project of Argo CD."""
+    """Names, for messages, the user or Argo CD project that `may_use` is about."""
     granted_in: str = ""
-    """The place that grants it."""
+    """The setting that grants the use of a profile, for messages."""
 
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
-        """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
+        """The one profile for a connection and a Temporal namespace.
 
-        Raises StateUnavailable, which names the worker, when there is none, or more than one.
+        None if there is none, but unlisted connections are allowed. Raises StateUnavailable, which names the
+        worker, if none may be used, or more than one.
         """
         key = (connection.host_port, namespace)
         matching = [
@@ -106,8 +107,8 @@ class Profiles:
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else " or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
             return (
-                f"no profile of Temporal matches connection {connection.name!r}: correct {place}, or let"
-                f" the operator add a profile with them{unlisted}"
+                f"no profile of Temporal matches connection {connection.name!r}: correct {place}, or"
+                f" ask the operator to add a profile for them{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
         why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
@@ -131,14 +132,14 @@ class Profiles:
 def load_profiles(
     variables: Mapping[str, str], config_file: str = "", *, use_environment: bool, in_repository: bool = False
 ) -> tuple[Profile, ...]:
-    """The profiles of Temporal's TOML file; raises StateUnavailable when it is named and cannot be read.
+    """Read the profiles in Temporal's TOML file; raises StateUnavailable if the file cannot be read.
 
-    The file is `config_file`, else the one that TEMPORAL_CONFIG_FILE names, else Temporal's default one.
-    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do; a key
-    that may be renewed is in the file that API_KEY_FILE names.
+    The file is `config_file`, else the value of TEMPORAL_CONFIG_FILE, else Temporal's default file.
+    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do. The
+    variable API_KEY_FILE names a file for a key that is renewed.
 
-    Temporal's tools take the files of a profile from the working directory. `in_repository` rejects relative
-    paths, because the repository could then choose the trusted certificates.
+    Temporal's tools resolve relative paths in the working directory. `in_repository` rejects relative paths,
+    because the repository could then choose which certificates are trusted.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -154,7 +155,7 @@ def load_profiles(
         raise StateUnavailable(f"the file of Temporal profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
     if source and not source.is_file():
         raise StateUnavailable(f"{file}: no such file; it must contain the Temporal profiles")
-    # a variable that is not UTF-8 would crash the reader
+    # the SDK crashes on variables that are not UTF-8
     readable = {name: value.encode(errors="replace").decode() for name, value in variables.items()}
     try:
         profiles = dict(ClientConfig.load(config_source=source, override_env_vars=readable).profiles)
@@ -176,7 +177,7 @@ def load_profiles(
 
 
 def usual_profile(profiles: Iterable[Profile], variables: Mapping[str, str]) -> Profile | None:
-    """The one of them that Temporal's own tools use; None: there is none, or it has no address."""
+    """The profile that Temporal's own tools would use; None if it does not exist or has no address."""
     name = variables.get(_PROFILE) or _DEFAULT
     return next((profile for profile in profiles if profile.name == name and profile.address), None)
 
@@ -186,7 +187,7 @@ def _names(profiles: Iterable[Profile]) -> str:
 
 
 def _unreadable(file: str, error: RuntimeError) -> str:
-    # the parser quotes the line that it cannot read, and that may be the key
+    # the parser quotes the line with the error, which may contain the key
     _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
     if is_syntax:
         source = f"{file or 'the file of Temporal profiles'} is not TOML, or does not contain valid profiles"

@@ -1,13 +1,14 @@
-"""Other programs that twgen runs."""
+"""Finds other programs that twgen runs."""
 
 import os
 from shutil import which
 
 
 def program_on_path(name: str) -> str:
-    """The full path of a program; empty: it is not on PATH.
+    """The full path of a program; empty if it is not on PATH.
 
-    Relative folders of PATH are skipped: the working folder may be a repository of somebody else.
+    Relative folders in PATH are skipped, because the working directory may be a repository that you do not
+    trust.
     """
     folders = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
     return which(name, path=folders) or ""

@@ -1,4 +1,4 @@
-"""Asking a Prometheus for the numbers of a query, over its API, inside the deadline."""
+"""Runs range queries over the API of a Prometheus server."""
 
 import asyncio
 import re
@@ -13,16 +13,17 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
-from twgen.clients.http import TOKEN, Answer, Request, answer_to, pool_trusting
+from twgen.clients.http import TOKEN, HttpAnswer, HttpRequest, answer_to, pool_trusting
 from twgen.errors import StateUnavailable, TwgenError
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
 from twgen.yaml.source import DEFAULT, Budget
 
 MOST_BYTES = 2**20
-"""Of an answer: a thousand points have some fifty thousand."""
+"""Limit of one answer: a thousand points need about fifty thousand bytes."""
 _LONGEST_WAIT = 10.0
-"""Seconds for one answer, however long the deadline is: other metrics and workers are asked after it."""
+"""Seconds to wait for one answer, even if the deadline is later: other metrics and workers must be read
+too."""
 _AT_ONCE = 4
 _MOST_UNANSWERED = 8
 _LONGEST_MESSAGE = 200
@@ -31,7 +32,7 @@ _SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
 
 class RangeQuery(NamedTuple):
-    """A query for many moments: from the first to the last, by steps, in seconds since 1970."""
+    """A query over a range of time: `first` and `last` are seconds since 1970, `step` is in seconds."""
 
     query: str
     first: float
@@ -40,7 +41,7 @@ class RangeQuery(NamedTuple):
 
 
 class _OfQuery(Deadline):
-    """The deadline of one query: a slow one is no reason to end the reading."""
+    """The deadline of one query: its error, StateUnavailable, does not end the whole run."""
 
     def missed(self, subject: str) -> TwgenError:
         return StateUnavailable(
@@ -50,48 +51,49 @@ class _OfQuery(Deadline):
 
 @dataclass(slots=True)
 class PrometheusServers:
-    """The servers that a run may ask; they belong to one event loop."""
+    """The Prometheus servers that a run may query. They belong to one event loop."""
 
     usable: tuple[PrometheusServer, ...]
     remedy: str
-    """What to do if there is none of a name: the end of a sentence."""
+    """Advice if no server has the requested name, as the end of a sentence."""
     _unanswered: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The threads that still wait for an answer of each server: headers that trickle in keep one for long."""
+    """The threads that still wait for each server's answer: headers that arrive slowly can block one for
+    long."""
     _free: defaultdict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
-    """Of each server: a slow one must not delay another."""
+    """Limits each server separately, so that a slow one does not delay the others."""
 
     def among(self, names: Collection[str]) -> Self:
-        """Those of these names, with the same limits."""
+        """Only the servers with these names. Their limits are shared with this object."""
         return replace(self, usable=tuple(server for server in self.usable if server.name in names))
 
     def called(self, name: str) -> PrometheusServer:
-        """The server of that name, or the only one; raises StateUnavailable if there is none, or several."""
+        """The server with this name, or the only one if `name` is empty; raises StateUnavailable."""
         server, why_none = prometheus_called(name, self.usable, self.remedy)
         if not server:
             raise StateUnavailable(why_none)
         return server
 
     async def series(self, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> list[Any]:
-        """The series that the query finds there, as Prometheus writes them.
+        """The series that a query returns, in the JSON form of Prometheus.
 
-        Raises StateUnavailable when it refuses, cannot be reached or answers too much, OutOfTime after the
-        deadline.
+        Raises StateUnavailable if the server rejects the query, cannot be reached, or returns too much data,
+        and OutOfTime after the deadline.
         """
         deadline, unanswered = deadline.for_answer(), self._unanswered[server.name]
         subject, free = f"Prometheus {server.name} at {server.url}", self._free[server.name]
         if len(unanswered) >= _MOST_UNANSWERED:
             raise StateUnavailable(f"{subject} did not answer {len(unanswered)} queries")
 
-        def post(one: Deadline) -> Answer:
+        def post(one: Deadline) -> HttpAnswer:
             unanswered.add(thread := get_ident())
             try:
                 return _post(subject, server, query, one)
             finally:
                 unanswered.discard(thread)
 
-        async def answer() -> Answer:
+        async def answer() -> HttpAnswer:
             await deadline.turn(free.acquire())
             try:
                 one = _OfQuery(max(0.1, min(_LONGEST_WAIT, deadline.remaining)))
@@ -102,14 +104,14 @@ class PrometheusServers:
         return _series(server, await deadline.bound(subject, answer()))
 
 
-def _series(server: PrometheusServer, answer: Answer) -> list[Any]:
+def _series(server: PrometheusServer, answer: HttpAnswer) -> list[Any]:
     subject, status, document = answer.request.subject, answer.status, answer.document(Budget(DEFAULT))
     message = answer.message(document, "error")[:_LONGEST_MESSAGE]
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         credentials_place = "in its Secret" if server.secret_folder else "in the operator's file"
-        why = f"requires other credentials than the ones {credentials_place} ({status}: {message})"
+        why = f"does not accept the credentials {credentials_place} ({status}: {message})"
     elif status != HTTPStatus.OK:
-        why = f"{'refuses the query' if document else _SOMETHING_ELSE} ({status}: {message})"
+        why = f"{'rejects the query' if document else _SOMETHING_ELSE} ({status}: {message})"
     elif not document or "status" not in document:
         why = _SOMETHING_ELSE
     elif document["status"] != "success":
@@ -120,14 +122,14 @@ def _series(server: PrometheusServer, answer: Answer) -> list[Any]:
                 return series
             case {"resultType": str(kind)} if kind != "matrix":
                 kind = answer.request.safe(kind)[:_LONGEST_MESSAGE]
-                why = f"answers with a {kind}, not with numbers over time"
+                why = f"returned a {kind}; a range query returns a matrix"
             case _:
                 why = _SOMETHING_ELSE
     raise StateUnavailable(f"{subject} {why}")
 
 
 def _authorization(server: PrometheusServer) -> dict[str, str]:
-    """The Authorization header, from the files as they are now; raises StateUnavailable."""
+    """The Authorization header. The files are read each time, because credentials are renewed."""
     folder, user = server.secret_folder, server.username
     token_file, password_file = server.bearer_token_file, server.password_file
     if folder:
@@ -142,7 +144,7 @@ def _authorization(server: PrometheusServer) -> dict[str, str]:
 
 
 def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
-    """The content of a file, without blanks around it; empty: there is none."""
+    """The content of a file, stripped; empty if there is no file."""
     if not file:
         return ""
     try:
@@ -153,21 +155,21 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StateUnavailable(f"{file} cannot be read ({why})") from None
     if not form.fullmatch(text):
-        raise StateUnavailable(f"{file} contains nothing that could be sent to Prometheus as a credential")
+        raise StateUnavailable(f"{file} does not contain a valid credential")
     return text
 
 
-def _post(subject: str, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> Answer:
+def _post(subject: str, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> HttpAnswer:
     form = {
         "query": query.query,
         "start": f"{query.first:.3f}",
-        # Prometheus counts in milliseconds: rounding must not cut off the last moment
+        # Prometheus rounds to milliseconds, which must not exclude the last moment
         "end": f"{query.last + 0.001:.3f}",
         "step": f"{query.step:.3f}",
         "timeout": f"{deadline.timeout:.3f}",
     }
     own_headers = {"Content-Type": "application/x-www-form-urlencoded", **_authorization(server)}
-    request = Request(
+    request = HttpRequest(
         subject=subject,
         method="POST",
         url=f"{server.url.rstrip('/')}/api/v1/query_range",

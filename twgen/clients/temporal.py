@@ -1,4 +1,4 @@
-"""All calls to Temporal, inside their deadlines and under the server's own rate limits."""
+"""Makes all calls to Temporal, within their deadlines and below the server's own rate limits."""
 
 import asyncio
 import re
@@ -28,11 +28,11 @@ Answer = TypeVar("Answer")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _CONNECTED_WITHIN = (5.0, 30.0)
-"""Seconds of the first try and of the second: under load, the SDK's core sometimes waits for ever if a server
-closes the connection that it is opening."""
+"""Timeouts of the first and the second attempt, in seconds. Under load, the SDK's core sometimes waits
+forever if a server closes the connection while it is being opened."""
 _ADVICE = {
     "INVALID_ARGUMENT": "rejected a value of the spec: correct the spec",
-    "PERMISSION_DENIED": "does not permit it: check the credentials",
+    "PERMISSION_DENIED": "does not permit this call: check the credentials",
     "UNAUTHENTICATED": "requires valid credentials: check them",
     "UNAVAILABLE": "is not available: try again when it is up",
     "RESOURCE_EXHAUSTED": "limits the rate of calls: try again later or raise --timeout",
@@ -45,53 +45,56 @@ _CONFLICTS = {
     " the same time",
     "already running": "nothing was started: another client started the gate at the same time",
 }
-"""By a part of the server's text: these errors have no codes of their own."""
+"""Messages by a part of the server's error text, because these errors have no codes of their own."""
 _HANGS_UP = (
     "closed the connection: it may require TLS, or a client certificate other than the one in {profile}"
 )
 _NOT_TRUSTED = "InvalidCertificate"
 _NO_CONNECTION = {
-    "PermissionDenied": "does not permit it: check the credentials of {profile}",
+    "PermissionDenied": "does not permit this call: check the credentials of {profile}",
     "Unauthenticated": "requires valid credentials: check the credentials of {profile}",
     _NOT_TRUSTED: "has a certificate that is not trusted: check server_ca_cert_path and server_name"
     " of {profile}",
-    "ParseError": "was not asked: client_key_path of {profile} is not a private key",
-    "NoCertificatesPresented": "was not asked: client_cert_path of {profile} is not a certificate",
-    "KeyMismatch": "was not asked: client_cert_path and client_key_path of {profile} do not belong together",
-    "client cert": "was not asked: {profile} needs both client_cert_path and client_key_path",
+    "ParseError": "was not contacted: client_key_path of {profile} is not a private key",
+    "NoCertificatesPresented": "was not contacted: client_cert_path of {profile} is not a certificate",
+    "KeyMismatch": "was not contacted: client_cert_path and client_key_path of {profile} do not belong"
+    " together",
+    "client cert": "was not contacted: {profile} needs both client_cert_path and client_key_path",
     "InvalidContentType": "does not use TLS, but {profile} requires it: correct the address; if the"
     " server is meant to run without TLS, remove the key and tls from {profile}",
     "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,
 }
-"""What to do about an error of the SDK's core, by a part of its text."""
+"""Advice by a part of the error text of the SDK's core."""
 _NO_SERVER = (
     "cannot be reached: check the address of connection {connection!r}; from outside its network,"
     " forward a port and give --via"
 )
-# the core of the SDK prints its whole error value, headers included, around the reason
+# the SDK's core prints its whole error value, with all headers, around the reason
 _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
     r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
 )
 _PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
-"""Statuses of a server that may answer the same call in a moment."""
+"""Transient statuses: the same call may succeed a moment later."""
 _NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
 """Statuses that a new connection, with renewed credentials, may fix."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 
 
 class _Rate(NamedTuple):
-    """Calls a second for one namespace of one server, and how many at once after a rest."""
+    """Limits the calls to one namespace of a server."""
 
     name: str
     calls: float
+    """Per second."""
     at_once: float
+    """The most calls that may start together after a pause."""
 
 
-# a little below a server's default limits, because other clients share them; and evenly, since a burst slows
-# down each answer
+# a little below a server's default limits, because other clients share them; spread evenly, because a burst
+# slows down each answer
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
 _DEPLOYMENT_READS = _Rate("deployments", 45, 8)
 _VISIBILITY = _Rate("visibility", 9, 3)
@@ -107,27 +110,27 @@ _RATES: Mapping[str, _Rate] = {
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """One call of Temporal's WorkflowService about a worker."""
+    """One call to Temporal's WorkflowService about a worker."""
 
     spec: InTemporal
     name: str
-    """In Temporal's API, such as `DescribeWorkerDeployment`."""
+    """The name in Temporal's API, such as `DescribeWorkerDeployment`."""
     fields: Mapping[str, Any]
     """The fields of the request, without its namespace."""
     value: Callable[[Any], Answer]
-    """Makes a value of the answer; of None if `may_be_absent` and it is absent."""
+    """Converts the answer. It gets None if the subject does not exist and `may_be_absent` is true."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """It changes nothing, so it is repeated after a failure that passes."""
+    """Whether the call changes nothing, so that it can be repeated after a transient error."""
 
     @property
     def method(self) -> str:
-        """The name of the call in snake case."""
+        """The name in snake case."""
         return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def request(self) -> Any:
-        """As protobuf."""
+        """The protobuf request."""
         from temporalio.api.workflowservice import v1
 
         request = getattr(v1, f"{self.name}Request")(**self.fields)
@@ -137,7 +140,7 @@ class Call(Generic[Answer]):
 
 
 def subject_of(spec: InTemporal) -> str:
-    """The subject of a call about a worker, for people."""
+    """Names a worker in messages about calls."""
     name, source = spec.worker_deployment, spec.document.source
     return f"{name} of {source}" if source else name
 
@@ -145,10 +148,10 @@ def subject_of(spec: InTemporal) -> str:
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    They outlive a reading, and belong to the event loop that first used them. A connection that is broken, or
-    whose credentials a server rejects, is dropped: the next call connects with the `profiles` of that time,
-    since a key or a certificate may have been renewed. `via` has the addresses to use instead of others,
-    `ca_files` the file with the certificates of a Secret that a Connection trusts: a profile overrides it.
+    Connections are reused, and belong to the event loop that first used them. If one breaks, or the server
+    rejects its credentials, it is dropped. The next call loads `profiles` again and reconnects, because a key
+    or a certificate may have been renewed. `via` maps an address to the one that is contacted in its place.
+    `ca_files` maps a Secret with trusted certificates to a file; a profile overrides it.
     """
 
     def __init__(
@@ -162,23 +165,24 @@ class TemporalClients:
         self._via = via
         self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
-        """By address, once known; an outdated one only makes a plan slower."""
+        """Versions by address, once known. An outdated version only makes a plan slower."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._sent: dict[str, None] = {}
-        """The keys and headers of all connections, which no message shows."""
+        """The keys and headers of all connections, which must not appear in messages."""
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
     def profile_of(self, spec: InTemporal) -> Profile | None:
-        """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
+        """The profile for calls about a worker, or None if it needs none; raises StateUnavailable."""
         self._profiles, connection = self._profiles or self._load(), spec.connection
-        if connection.ca_secret in self._ca_files:  # the trusted certificates are known without a profile
+        if connection.ca_secret in self._ca_files:  # no profile is needed for the trusted certificates
             connection = replace(connection, ca_secret="")
         return self._profiles.of(connection, spec.temporal_namespace, subject_of(spec))
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
-        """The value of the answer.
+        """Make a call, and return its converted answer.
 
-        Raises StateUnavailable when the server refuses or cannot be reached, OutOfTime after the deadline.
+        Raises StateUnavailable if the server rejects the call or cannot be reached, and OutOfTime after the
+        deadline.
         """
         deadline = deadline.for_answer()
         return await deadline.bound(self._subject(call), self._answer(call, deadline))
@@ -195,7 +199,7 @@ class TemporalClients:
                     call.is_retried and isinstance(error, RPCError) and error.status.name in _PASSING
                 )
             ),
-            # many renders start together and must not come back together
+            # many renders start at the same time, but must not retry at the same time
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
             stop=lambda state: (
                 state.upcoming_sleep >= deadline.remaining or refusals >= deadline.most_refusals
@@ -239,11 +243,12 @@ class TemporalClients:
                 if finished.cancelled() or finished.exception():
                     del self._connecting[key]
 
-            # before the waiting calls resume: a late one would drop the connection that another has opened
+            # this runs before the waiting calls resume; later, it would drop a connection that one of them
+            # has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
-            # one cancelled call must not cancel the connection for the others
+            # a cancelled call must not cancel the connection that other calls wait for
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
@@ -254,7 +259,7 @@ class TemporalClients:
             raise unreachable(self._subject(call), connection, key[1], text, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
-        """Connect again at the next call, unless another call has already."""
+        """Drop a connection, so that the next call reconnects, unless another call already has."""
         for key, opened in list(self._connecting.items()):
             is_open = opened.done() and not opened.cancelled() and not opened.exception()
             if is_open and opened.result() is client:
@@ -277,12 +282,12 @@ class TemporalClients:
                 why = f"cannot read the trusted certificates ({error.strerror})"
                 raise StateUnavailable(f"{ca_file}: {why}") from None
         if address in self._via and options["tls"]:
-            # the certificate is for the address of the profile
+            # the certificate is issued for the profile's address
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
         config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
         for seconds in _CONNECTED_WITHIN:
-            # a connection that hangs would delay every later call
+            # a connection that hangs would delay all later calls
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await ServiceClient.connect(config)
@@ -298,33 +303,33 @@ class TemporalClients:
 def _silent_runtime() -> "Runtime":
     from temporalio.runtime import Runtime, TelemetryConfig
 
-    # the core of the SDK would log to stdout, between the manifests
+    # the SDK's core would log to stdout, between the manifests
     return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 class Busy(StateUnavailable):
-    """The server limits the rate of calls; it may answer the same call later."""
+    """The server limits the rate of calls. The same call may succeed later."""
 
 
 class OneAtATime(StateUnavailable):
-    """The server runs another batch operation in this namespace, and only one at a time."""
+    """The server already runs a batch operation in this namespace, and allows only one at a time."""
 
 
 def is_expired(error: Exception) -> bool:
-    """The SDK stopped waiting, which it calls cancelled."""
+    """Whether the SDK stopped waiting, which it may report as cancelled."""
     status = getattr(error, "status", None)
     return status.name in _EXPIRED if status else "Timeout expired" in str(error)
 
 
 def _names_unknown_namespace(error: "RPCError") -> bool:
-    """NOT_FOUND, since there is no such namespace."""
+    """Whether a NOT_FOUND is about the namespace."""
     from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 
     return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
 
 
 def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> TwgenError:
-    """The error for a server's own error: StateUnavailable, or OwnedBySomebodyElse of a change."""
+    """Convert a server's error to StateUnavailable, or to OwnedBySomebodyElse if a change conflicts."""
     text, status = said(str(error), secrets), error.status.name
     for sign, conflict in _CONFLICTS.items():
         if sign in str(error):
@@ -338,7 +343,7 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
     advice = _ADVICE.get(status, "answered with an error: look at its log")
-    # FAILED_PRECONDITION: the server's own workflow for a worker or a version has failed
+    # FAILED_PRECONDITION: the server's internal workflow for a worker or a version has failed
     if "due to unexpected workflow task failure" in str(error):
         advice = "could not make this change: try again"
     unavailable = Busy if status == "RESOURCE_EXHAUSTED" else StateUnavailable
@@ -348,10 +353,10 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
 def unreachable(
     server: str, connection: Connection, profile: str, error: str, *, is_via: bool
 ) -> StateUnavailable:
-    """The error for a connection that could not be made, with the names of its Connection and its profile.
+    """The error for a failed connection. It names the Connection and the profile.
 
-    `error` is the text of the SDK's core, without credentials. `is_via`: another address was used than the
-    Connection's. The Connection has no `ca_secret` if its certificates were read from a file.
+    `error` is the text of the SDK's core, without credentials. `is_via`: the address came from --via, not
+    from the Connection. The Connection has no `ca_secret` if its certificates were read from a file.
     """
     reasons = [quoted.replace('\\"', '"') or name for quoted, name in _REASON.findall(error)]
     no_connection = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")

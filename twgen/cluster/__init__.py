@@ -1,1 +1,1 @@
-"""Reading facts about versions and Jobs from the objects of an API server."""
+"""Derives facts about versions and Jobs from the objects that an API server returns."""

@@ -1,6 +1,6 @@
-"""A version's Deployment, live or recorded: reading its manifest's facts about the version.
+"""Derives facts about a version from its live or recorded Deployment.
 
-And Jobs: whether they have ended, and which is the newest.
+It also finds out whether Jobs have ended, and which is the newest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -93,11 +93,11 @@ _STATUS = excerpt(
 DEPLOYMENT = excerpt(
     Field("metadata", METADATA, required=True), Field("spec", _SPEC, required=True), Field("status", _STATUS)
 )
-"""A Deployment: the fields that twgen reads are valid. `schemas/deployment.json` has the same rules."""
+"""The fields of a Deployment that twgen reads. `schemas/deployment.json` has the same rules."""
 
 
 def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
-    """A version's manifest of the shape DEPLOYMENT, with the records in its pod template."""
+    """The facts in a manifest, which has the shape DEPLOYMENT, and in the records of its pod template."""
     template = manifest.get("spec", {}).get("template") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     place = place_of(template.get("spec") or {})
@@ -113,16 +113,16 @@ def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
 
 
 def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
-    """The Deployments of versions among manifests of the shape DEPLOYMENT that an API server returned."""
+    """The Deployments of versions among live manifests, which have the shape DEPLOYMENT."""
     return (live for manifest in manifests if (live := live_deployment(manifest)))
 
 
 def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
-    """The facts in a live manifest of the shape DEPLOYMENT; None: no version runs there."""
+    """The facts in a live manifest, which has the shape DEPLOYMENT; None if it is not a version's."""
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
-    # a person can remove a label; the selector cannot be changed, and its labels are on the pods
+    # a person can remove a label, but cannot change the selector, whose labels are on the pods
     selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
     written_build_ids = build_ids_in_pod(value_at(spec, "template", "spec") or {})
     build_id = selected or label or next(iter(written_build_ids), "")
@@ -180,11 +180,11 @@ def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _is_replacing(status: Mapping[str, Any]) -> bool:
-    """All available pods may have an older template."""
+    """Whether all available pods may still have an older template."""
     replicas, updated, available = (
         status.get(name) or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")
     )
-    # a server soon reports the updated ones; a manifest written by hand may lack them
+    # a server reports updated replicas after a moment; a manifest written by hand may not contain them
     return bool(updated and available <= replicas - updated)
 
 
@@ -202,7 +202,7 @@ _ENDS = ("Complete", "Failed")
 
 
 class JobEnd(NamedTuple):
-    """How a Job has ended, and when."""
+    """The result of a Job that has ended."""
 
     type: str
     """`Complete` or `Failed`."""
@@ -211,9 +211,9 @@ class JobEnd(NamedTuple):
 
 
 def end_of_job(job: Job) -> JobEnd | None:
-    """How a Job has ended; None: it has not ended.
+    """The result of a Job; None if it has not ended.
 
-    A status written by others may lack the time of the end: then it is the time of the Job's creation.
+    If the status has no end time, which other programs may leave out, the Job's creation time is used.
     """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
@@ -228,7 +228,7 @@ def end_of_job(job: Job) -> JobEnd | None:
 
 
 def created_at(item: Mapping[str, Any]) -> datetime | None:
-    """When an object was created; None: its API server does not say."""
+    """When an object was created; None if that is unknown."""
     try:
         return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
     except ValueError:
@@ -236,13 +236,13 @@ def created_at(item: Mapping[str, Any]) -> datetime | None:
 
 
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:
-    """The Job was created before another object; False if one of them has no time."""
+    """Whether the Job was created before another object; False if one of them has no creation time."""
     created, other = created_at(job), created_at(than)
     return bool(created and other and created < other)
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Jobs by creation time; two of the same second always get the same order."""
+    """Sort Jobs by creation time, and Jobs of the same second by UID, so that the order is stable."""
     return sorted(
         jobs,
         key=lambda job: (

@@ -1,4 +1,7 @@
-"""Managers of a live object's fields: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
+"""Finds the field managers of live objects.
+
+https://kubernetes.io/docs/reference/using-api/server-side-apply
+"""
 
 import json
 from collections.abc import Mapping
@@ -14,15 +17,15 @@ DEFAULT_REPLICAS = 1
 ARGO_CD, KUBECTL = "argocd-controller", "kubectl"
 """The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _APPLIERS = {ARGO_CD, KUBECTL, "kubectl-client-side-apply"}
-"""Field managers that apply whole manifests: a field that they leave out is removed."""
+"""Field managers that apply whole manifests. A field that they leave out is removed."""
 ROLLOUT = "twgen"
-"""The field manager of a rollout's changes, which hold a field for good."""
+"""The field manager of changes by a rollout. It keeps its fields."""
 
 
 def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
-    """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
+    """Whether no applied manifest sets `spec.replicas`, so that leaving it out changes nothing."""
     last_applied = (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
-    # a client-side apply that leaves out a field of the last one resets it to its default
+    # if a client-side apply leaves out a field that the last one had, the field is reset to its default
     if _says_replicas(last_applied):
         return False
     holders = _holders(metadata, "f:spec", "f:replicas")
@@ -30,13 +33,13 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
-    # replicas without a holder were scaled without a trace; the creator of the object holds a default
+    # replicas without a holder were scaled by a client that left no trace; a default belongs to the creator
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
 
 
 def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
-    """Of the clients that apply whole manifests, only Argo CD decides `spec.replicas`."""
+    """Whether Argo CD is the only client that sets `spec.replicas` by applying manifests."""
     if _says_replicas((metadata.get("annotations") or {}).get(LAST_APPLIED, "")):
         return False
     holders = [
@@ -46,10 +49,10 @@ def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
 
 
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
-    """The live strategy has a `rollingUpdate` that a server-side apply might not remove.
+    """Whether the live strategy has a `rollingUpdate` that a server-side apply might not remove.
 
-    An apply removes a field only if no other manager holds it: neither a default, which has no holder, nor a
-    field that a controller or a person set. And a server rejects it together with the type Recreate.
+    An apply does not remove a default, which has no holder, or a field that a controller or a person also
+    holds. The server rejects `rollingUpdate` together with the type Recreate.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
@@ -58,13 +61,13 @@ def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
-    """Only applied manifests ever set a field of the pod template; False if the holders are unknown."""
+    """Whether only applied manifests have set fields of the pod template; False if that is unknown."""
     holders = _holders(metadata, "f:spec", "f:template")
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
 def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """The variables whose value is held by a manager that does not apply manifests, and by none that does."""
+    """The variables whose values were set by other means than applied manifests."""
     by_hand: set[str] = set()
     applied: set[str] = set()
     for entry in metadata.get("managedFields") or ():
@@ -78,18 +81,18 @@ def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
 
 
 def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
-    """`kubectl rollout restart` set its annotation in the pod template, and no applied manifest has it."""
+    """Whether `kubectl rollout restart` set its annotation in the pod template, and no manifest has it."""
     holders = _holders(metadata, "f:spec", "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))
 
 
 def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
-    """A manifest has this annotation of a ConfigMap with its present value, so no person has set it."""
+    """Whether a ConfigMap's annotation has its value from a manifest, not from a person's edit."""
     annotations = metadata.get("annotations") or {}
     if any(_writes_manifests(item, "f:data") for item in _holders_of_annotation(metadata, annotation)):
         return True
-    # an apply by the client is an ordinary update of its program; a person may have changed the value since
+    # a client-side apply is recorded as an ordinary update; a person may have changed the value since then
     with suppress(ValueError, RecursionError):
         last_applied = json.loads(annotations.get(LAST_APPLIED, "{}"))
         return bool(value_at(last_applied, "metadata", "annotations", annotation) == annotations[annotation])
@@ -97,7 +100,7 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
 
 
 def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
-    """When the managers that hold an annotation last changed the object, as far as that is known."""
+    """When the managers of an annotation last changed the object. Unknown times are left out."""
     times = []
     for holder in _holders_of_annotation(metadata, annotation):
         with suppress(ValueError):
@@ -106,7 +109,7 @@ def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datet
 
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
-    """The entries of the managers that hold a field of the object."""
+    """The `managedFields` entries of the managers that hold a field."""
     entries = metadata.get("managedFields")
     return [
         item
@@ -120,14 +123,14 @@ def _holders_of_annotation(metadata: Mapping[str, Any], annotation: str) -> list
 
 
 def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:
-    """It is an autoscaler, a person or a rollout; any other program may leave the field out next time."""
+    """Whether this is an autoscaler, a person or a rollout. Another program may omit the field next time."""
     if holder.get("subresource") == "scale" or holder.get("manager") == ROLLOUT:
         return True
     return not _writes_manifests(holder, "f:spec", "f:template")
 
 
 def _writes_manifests(holder: Mapping[str, Any], *path: str) -> bool:
-    """It writes whole manifests, under whatever name: it applies them, or holds what only a manifest has."""
+    """Whether this manager writes whole manifests, by its operation, name or fields."""
     writes_all = value_at(holder, "fieldsV1", *path) is not None
     return writes_all or _is_applied(holder) or holder.get("manager") in _APPLIERS
 

@@ -1,4 +1,4 @@
-"""The marks that twgen puts on a version's Deployment, and those that a live one lacks."""
+"""The labels and annotations of a version's Deployment, and their differences from the live Deployment."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,7 +33,8 @@ _OWN_ANNOTATIONS = {
     *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, ADDED, GONE, INJECTED, PATCHED),
     *(COMPARE_OPTIONS, HOOK, HELM_HOOK),
 }
-"""twgen decides these: no version stays a hook, since Argo CD deletes a hook before it creates it again."""
+"""Annotations that twgen decides. No version may be a hook: Argo CD deletes hooks before it recreates
+them."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
 
@@ -43,14 +44,14 @@ def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
-    """The annotations of a version's Deployment that decide its future; an empty identity adds none."""
+    """The annotations that twgen itself uses, and the policy's; an empty identity is not recorded."""
     annotations = dict(spec.policy.deployment_annotations)
     live, named_before = version.live, version.live.attached if version.live else ()
-    # an object that is being removed, or may be gone, is named until it is: it is recorded nowhere else
+    # an object that is being removed stays listed until it is gone, because nothing else records it
     unclear = [item for item in version.following if str(item) in named_before]
     names = [str(item) for item in (*version.attached, *version.replaced, *unclear)]
     if names or named_before:
-        # empty, not left out: Argo CD sees no difference in an annotation that is not rendered
+        # empty but not omitted: Argo CD does not notice if an annotation is no longer rendered
         annotations[ATTACHED] = ",".join(names)
     if live and not set(live.gone).isdisjoint(names):
         annotations[GONE] = ""  # the object exists again
@@ -60,7 +61,7 @@ def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> di
 
 
 def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
-    """Annotations for how Argo CD applies a Deployment or its attached objects, and when it keeps them."""
+    """The annotations that control how Argo CD applies, prunes and deletes an object."""
     if not is_protected:
         return {SYNC_OPTIONS: APPLIED_BY_SERVER}
     options = f"{APPLIED_BY_SERVER},{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
@@ -68,9 +69,10 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
 
 
 def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
-    """The fields of the spec that control how the target's pods are replaced; None removes a field.
+    """The fields that control how the target's pods are replaced; None removes a field.
 
-    A team may have set fields that the spec leaves out; only the seconds have always come from the spec.
+    A live field that the spec leaves out may be the team's own, so it is kept, except `minReadySeconds`,
+    which always comes from the spec.
     """
     pace = {"minReadySeconds": None, **spec.pace}
     if live and waits_to_recreate(spec, live):
@@ -79,12 +81,12 @@ def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
 
 
 def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
-    """The spec's strategy is Recreate, but an apply might not set it."""
+    """Whether the spec's strategy is Recreate, but the server might reject it."""
     return value_at(spec.pace, "strategy", "type") == "Recreate" and keeps_rolling(live.manifest)
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
-    """The annotations of the target's Deployment from its spec, with the names injected into its pods."""
+    """The annotations from the spec for the target's Deployment, and the list of injected names."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     names = injection(spec.connection, identity, spec.policy.environment).names
     described = (spec.template.content.get("metadata") or {}).get("annotations") or {}
@@ -92,14 +94,14 @@ def described_annotations(spec: WorkerSpec) -> dict[str, str]:
 
 
 def recorded_annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations that a recorded Deployment keeps, with the names injected into its pods."""
+    """The annotations that a recorded Deployment keeps, with its list of injected names."""
     annotations = manifest["metadata"].get("annotations") or {}
     injected = {INJECTED: annotations[INJECTED]} if INJECTED in annotations else {}
     return {name: text for name, text in annotations.items() if name not in _OWN_ANNOTATIONS} | injected
 
 
 def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iterator[str]:
-    """The changes to a live Deployment when its manifest is applied, other than pods and replicas, in words.
+    """Describe the changes to a live Deployment when its manifest is applied, except pods and replicas.
 
     An empty identity is not compared.
     """
@@ -110,7 +112,7 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
         yield "labels"
     recorded = version.recorded.manifest if version.recorded else None
     rendered = own_annotations(spec, version, identity)
-    # a version that is rendered as it is live keeps all annotations except twgen's own
+    # a version whose live manifest is rendered keeps all annotations except twgen's own
     if recorded is not live:
         base = recorded_annotations(recorded) if recorded else described_annotations(spec)
         rendered = base | rendered

@@ -1,6 +1,6 @@
-"""Patches of live versions: new values for some fields of their containers, and undoing them.
+"""Applies and undoes patches, which set some fields in the containers of live versions.
 
-An annotation of the Deployment itself records the replaced values, so they are stored nowhere else.
+The replaced values are recorded only in an annotation of the Deployment itself.
 """
 
 import json
@@ -11,39 +11,39 @@ from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")
-"""Fields that a patch replaces as a whole; of `env` it replaces single variables."""
+"""Fields that a patch replaces as a whole. In `env`, it replaces single variables."""
 _LISTS = ("initContainers", "containers")
 _CONTAINER_TYPES = {"name": str, "image": str | None, "resources": dict | None, "env": list, "added": list}
 _VARIABLE_TYPES = {"name": str, "value": str, "valueFrom": dict}
 _DEEPEST = 9
-"""Levels in an annotation: 5 down to a `valueFrom`, which has at most 3."""
+"""The most levels in an annotation: a `valueFrom` is at level 5, and adds at most 3."""
 
 Containers = tuple[Mapping[str, Any], ...]
-"""Containers by name, each with the fields that it gets."""
+"""The containers that a patch changes, each with its name and new fields."""
 
 
 class Patched(NamedTuple):
-    """A patched pod template, and the values that the patch replaced."""
+    """A patched pod template, and the values before the patch."""
 
     template: dict[str, Any]
     replaced: list[dict[str, Any]]
-    """By container: the fields as they were (null: absent), of `env` only the replaced variables, and in
-    `added` the names of new ones."""
+    """For each container: the previous fields (null if absent), the replaced variables in `env`, and the
+    names of new variables in `added`."""
 
 
 def reaching(containers: Iterable[Mapping[str, Any]], template: Mapping[str, Any]) -> Containers:
-    """The containers of the patch that the pod template has."""
+    """The containers of a patch that exist in the pod template."""
     names = {container.get("name") for _, container in _containers(template)}
     return tuple(container for container in containers if container["name"] in names)
 
 
 def container_names(template: Mapping[str, Any]) -> list[str]:
-    """The names of the containers in a pod template."""
+    """The names of all containers in a pod template, init containers first."""
     return [container.get("name") or "" for _, container in _containers(template)]
 
 
 def patched_template(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Patched:
-    """The pod template with these fields in its containers."""
+    """Apply a patch to a pod template."""
     by_name = {container["name"]: container for container in containers}
     replaced: list[dict[str, Any]] = []
 
@@ -71,19 +71,20 @@ def patched_template(template: Mapping[str, Any], containers: Iterable[Mapping[s
 
 
 def patch_text(containers: Containers, replaced: list[dict[str, Any]]) -> str:
-    """The annotation of a Deployment with this patch."""
+    """The value of the annotation that records a patch."""
     record = {"containers": list(containers), "replaced": replaced}
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
 def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping[str, Any], LivePatch | None]:
-    """A live pod template as it was before its patch, and the patch; None: the annotation is not valid.
+    """A live pod template without its patch, and the patch.
 
-    An annotation that a person edited may be invalid.
+    If the annotation is invalid, for example after an edit by hand, the template is returned unchanged, with
+    None.
     """
     try:
         record = json.loads(annotation)
-        # twgen never writes NaN, infinity or half a character
+        # twgen never writes NaN, infinity or a lone surrogate
         json.dumps(record, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return template, None
@@ -98,7 +99,7 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
 
 
 def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """The containers in the annotation have the types of a patch."""
+    """Whether the containers in the annotation have the types that a patch has."""
     return isinstance(containers, list) and all(
         _has_types(container, _CONTAINER_TYPES)
         and all(_has_types(variable, _VARIABLE_TYPES) for variable in container.get("env", ()))
@@ -108,14 +109,14 @@ def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
 
 
 def _has_types(value: Any, types: Mapping[str, Any]) -> bool:
-    """The value has a name, and its fields have these types."""
+    """Whether the value has a name, and its fields have these types."""
     return isinstance(value, dict) and all(
         isinstance(value[name], kind) if name in value else name != "name" for name, kind in types.items()
     )
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """The value nests no deeper: recursion over a deeper one would fail."""
+    """Whether the value is nested at most this deep. Recursion over a deeper value would fail."""
     if not isinstance(value, dict | list):
         return True
     items = value.values() if isinstance(value, dict) else value
@@ -123,7 +124,7 @@ def _is_shallow(value: Any, levels: int) -> bool:
 
 
 def changed_fields(template: Mapping[str, Any], before: Containers, after: Containers) -> tuple[str, ...]:
-    """The fields of containers that differ with another patch: `containers[worker].image`."""
+    """The container fields that differ between two patches, such as `containers[worker].image`."""
     old_template, new_template = (patched_template(template, patch).template for patch in (before, after))
     if old_template == new_template:
         return ()
@@ -147,7 +148,7 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
             if was[field] is None:
                 del old[field]
     if "image" in was and old.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
-        # a server filled it in for the patch's image
+        # the server set this default for the patched image
         del old["imagePullPolicy"]
     if "env" in was:
         variables, added = {item["name"]: item for item in was["env"]}, set(was.get("added", ()))
@@ -161,7 +162,7 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
 
 
 def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The fields in which a live pod template differs from its patch."""
+    """The fields of a patch that have other values in the live pod template."""
     live = {container.get("name"): (field, container) for field, container in _containers(template)}
     for container in containers:
         if container["name"] not in live:
@@ -170,7 +171,7 @@ def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]])
         place = f"spec.{field}"
         compared = compare({"spec": {field: [container]}}, {"spec": {field: [live_container]}})
         yield from compared.changed
-        # a patch replaces these fields, so additions in them are edits
+        # a patch sets these fields completely, so additions to them are edits
         places = [f"{place}[{container['name']}].resources."] if "resources" in container else []
         places += [
             f"{place}[{container['name']}].env[{item['name']}]." for item in container.get("env") or ()

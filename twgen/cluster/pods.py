@@ -1,4 +1,4 @@
-"""The pods of a deployed version: their applied template, and changes by hand since then."""
+"""Finds the pod template that was applied for a deployed version, and later changes by hand."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,22 +32,22 @@ from twgen.versioning.pod_templates import (
 
 
 class Applied(NamedTuple):
-    """The applied pod template of a live Deployment, from the spec or from Git by its hash."""
+    """The pod template that was applied for a live Deployment, found by its hash in the spec or in Git."""
 
     template: Mapping[str, Any]
     injected: frozenset[str]
-    """The names that twgen injected into it."""
+    """The names that twgen injected into the template."""
     since: Comparison
-    """The differences of the live one."""
+    """How the live template differs."""
     in_order: bool
-    """The live template has all its items in the same order: another order would replace the pods."""
+    """Whether the live template lists its items in the same order: another order would replace the pods."""
 
     def fits(self, template: Mapping[str, Any]) -> bool:
-        """It is this template, and the live Deployment still has it: applying it changes nothing."""
+        """Whether `template` is the applied one and is still live, so that applying it changes nothing."""
         return self.template == template and self.in_order and not self.since.added and not self.since.changed
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
-        """The live Deployment with this template."""
+        """The live Deployment with the applied template."""
         manifest = without_server_fields(live.recorded.manifest)
         annotations = manifest["metadata"]["annotations"] | {INJECTED: ",".join(sorted(self.injected))}
         metadata, spec = {"annotations": annotations}, {**manifest["spec"], "template": self.template}
@@ -57,7 +57,7 @@ class Applied(NamedTuple):
 def applied_template(
     spec: WorkerSpec, live: LiveDeployment, remembered: RecordedDeployment | None
 ) -> Applied | None:
-    """The applied template of a live Deployment; None: neither spec nor Git has a template of its hash."""
+    """The template that was applied for a live Deployment; None if neither spec nor Git has its hash."""
     recorded = live.recorded
     content = _content(spec, live, remembered)
     if content is None:
@@ -86,9 +86,10 @@ def applied_template(
 def replaceable_injection(
     spec: WorkerSpec, live: LiveDeployment, applied: Applied | None
 ) -> frozenset[str] | None:
-    """The names that the spec's connection may replace in a live Deployment.
+    """The injected names in a live Deployment that may be replaced to follow the spec's connection.
 
-    None: it is unknown which names are the team's own, or the connection needs a name that the team uses.
+    None if it is unknown which names are the team's own, or if the connection needs a name that the team
+    uses.
     """
     manifest = without_server_fields(live.recorded.manifest)
     injected = applied.injected if applied else injected_names(manifest)
@@ -101,9 +102,9 @@ def replaceable_injection(
 
 
 def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | None:
-    """The live Deployment as deployed, without an API server's defaults; None: no recorded hash confirms it.
+    """The live Deployment without the API server's defaults; None if its recorded hash does not match.
 
-    It assumes that earlier templates spelled out the same defaults as the target's.
+    A default that the target's template writes out may also have been written out in earlier templates.
     """
     for written in (None, spec.template.content):
         manifest = without_server_fields(live.recorded.manifest, written)
@@ -122,7 +123,7 @@ def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | N
 
 
 def fits_its_hash(live: LiveDeployment) -> bool:
-    """The live pod template fits the recorded hash; True if no hash is recorded."""
+    """Whether the live pod template matches the recorded hash; True if no hash is recorded."""
     if not live.recorded.template_hash:
         return True
     manifest = without_server_fields(live.recorded.manifest)
@@ -140,7 +141,7 @@ def fits_its_hash(live: LiveDeployment) -> bool:
 
 
 def _order(pod: Mapping[str, Any]) -> list[list[Any]]:
-    """The names in the lists that injection changes."""
+    """The names of the items, in order, in each list that injection changes."""
     owners = [(pod, ("volumes",)), *((item, ("env", "volumeMounts")) for item in pod.get("containers") or ())]
     return [
         [item.get("name") for item in owner.get(field) or ()] for owner, fields in owners for field in fields
@@ -161,7 +162,7 @@ def _content(
 
 
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
-    """The injection: of the spec's connection if its hash is recorded, else read from the template."""
+    """The injection for the spec's connection if its hash is recorded, else the one found in the template."""
     recorded = live.recorded
     found = injection_found(recorded.manifest["spec"]["template"]["spec"], injected)
     generation = generation_of(injected)

@@ -1,4 +1,4 @@
-"""Removing the fields that the API server and its controllers added to a live Deployment."""
+"""Removes the fields that the API server and its controllers added to a live Deployment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKI
 
 # The defaults of apps/v1 and v1: defaults.go, and the generated file next to it, in k8s.io/kubernetes
 # pkg/apis/{apps,core}/v1.
-# To a server, an omitted default and a written one are the same; only the written form is stable for people.
+# A server does not distinguish an omitted default from a written one.
 _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBE = {
     "timeoutSeconds": 1,
@@ -60,7 +60,7 @@ POD_TEMPLATE_DEFAULTS = {
         "volumes": [_VOLUME],
     },
 }
-"""A server's defaults in a pod template; the single item of a list is for all its items."""
+"""A server's defaults in a pod template. The single item of a list applies to all items."""
 PACE_DEFAULTS = {
     "minReadySeconds": 0,
     "progressDeadlineSeconds": 600,
@@ -78,14 +78,14 @@ _DEPLOYMENT_SPEC = {
 def without_server_fields(
     manifest: Mapping[str, Any], written: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The manifest as a person would have written it.
+    """The manifest as a person would have written it, without defaults.
 
-    `written` is another pod template of the same authors: a default that it spells out is kept.
+    `written` is another pod template by the same authors. A default that it writes out is kept.
     """
     annotations = manifest["metadata"].get("annotations") or {}
     own_annotations = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
     spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC, {"template": written or {}})
-    # a render would repeat the restart's time, and a stale render would undo the next restart
+    # if renders repeated the restart's time, an outdated render would undo the next restart
     if restart_is_by_hand(manifest["metadata"]):
         pod_metadata = spec["template"]["metadata"]
         marks = {name: text for name, text in pod_metadata["annotations"].items() if name != RESTARTED_AT}
@@ -94,7 +94,7 @@ def without_server_fields(
 
 
 def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
-    """The value without fields that equal their default, at any depth, except `written` fields."""
+    """The value without fields that equal their defaults, at any depth; fields in `written` are kept."""
     if isinstance(value, dict) and isinstance(defaults, dict):
         written_fields = written if isinstance(written, Mapping) else {}
         defaults = with_derived(defaults, value)
@@ -112,7 +112,7 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
 
 
 def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a live mapping, including defaults that follow from its other fields."""
+    """The defaults of a live mapping, including those that depend on its other fields."""
     if "imagePullPolicy" in live:
         return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
     if "serviceAccount" in live:
@@ -121,7 +121,7 @@ def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mappin
 
 
 def _counterpart(item: Any, index: int, written: Any) -> Any:
-    """The counterpart of an item in another list: the item of its name, else the one in its place."""
+    """The item in another list with the same name, or at the same index if the item has no name."""
     items = written if isinstance(written, list) else []
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
@@ -130,12 +130,12 @@ def _counterpart(item: Any, index: int, written: Any) -> Any:
 
 
 def pull_policy(image: str) -> str:
-    """The imagePullPolicy that a server fills in for an image."""
+    """The default imagePullPolicy for an image."""
     is_mutable = "@" not in image and image_tag(image) in {"", "latest"}
     return "Always" if is_mutable else "IfNotPresent"
 
 
-# the fields that identify the items of a list for an API server: patchMergeKey in k8s.io/api/core/v1/types.go
+# the API server identifies the items of a list by these fields: patchMergeKey in k8s.io/api/core/v1/types.go
 _KEYS = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -151,16 +151,16 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 class Comparison(NamedTuple):
-    """The differences of a live pod template from the applied one, as paths into it."""
+    """The differences between a live pod template and the applied one, as paths of fields."""
 
     changed: tuple[str, ...] = ()
-    """Applied fields that now have another value, or are gone: applying again restores them."""
+    """Applied fields that were changed or removed. Applying the template again restores them."""
     added: tuple[str, ...] = ()
-    """Fields that neither the applied template nor a server set: applying again leaves them."""
+    """Fields that are neither in the applied template nor a server's defaults. Applying again keeps them."""
 
 
 def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:
-    """The differences between an applied and a live pod template, without the defaults of API servers."""
+    """Compare an applied and a live pod template, ignoring the defaults of API servers."""
     changed: list[str] = []
     added: list[str] = []
     for path, is_addition in _differences(applied, live, POD_TEMPLATE_DEFAULTS, ""):
@@ -175,7 +175,7 @@ def _differences(applied: Any, live: Any, defaults: Any, path: str) -> Iterator[
             if name in live:
                 if value != live[name]:
                     yield from _differences(value, live[name], defaults.get(name), join_path(path, name))
-            # Go leaves out empty values
+            # Go omits empty values
             elif value not in ({}, [], None, "") and value != defaults.get(name):
                 yield join_path(path, name), False
         filled_in = with_derived(defaults, live)

@@ -1,1 +1,1 @@
-"""The only package that writes."""
+"""Changes Temporal, the cluster and files. No other package writes."""

@@ -1,4 +1,4 @@
-"""The changes of a rollout in its cluster: replicas, attached objects, old Jobs."""
+"""The changes that a rollout makes in its cluster: to replicas, attached objects and old Jobs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
@@ -28,7 +28,7 @@ _ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "act
 
 
 class Adjustments:
-    """Makes the changes of a rollout; none is made twice, so that it does not fight another client."""
+    """Makes a rollout's changes in its cluster, each only once, so that it does not fight other clients."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Adjustments:
         *,
         has_hook: bool = False,
     ) -> None:
-        """With a hook no sync applies the autoscalers, so this class does."""
+        """`has_hook`: no sync applies the autoscalers, so this class does."""
         self._writer = writer
         self._attached = attached
         self._say = say
@@ -47,18 +47,19 @@ class Adjustments:
         self._has_hook = has_hook
         self._made: set[tuple[str, int]] = set()
         self._settled = ""
-        """The attached objects at the last read that needed no change; empty: none yet."""
+        """The attached objects at the last read that needed no change; empty before that."""
         self._applied: dict[tuple[Any, str], Any] = {}
         self._records: dict[str, AttachedRecord] = {}
-        """The records that were written since the last read, by Deployment."""
+        """The records written since the last read, by Deployment."""
         self._tries = 0
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
-        """Make the changes of a plan; a failed one is logged once, and tried again at the next read.
+        """Make the changes of a plan. A failed change is logged once, and retried after the next read.
 
-        True: the rollout may continue; False: another read is due soon. Raises StateUnavailable or OutOfTime
-        if the target cannot get its autoscaler, without which it gets no traffic.
+        Returns whether the rollout may continue; if not, another read is due soon. Raises StateUnavailable or
+        OutOfTime if the autoscaler of the target cannot be applied: without it, the target must get no
+        traffic.
         """
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
@@ -73,15 +74,15 @@ class Adjustments:
                 self._made.add((deployment, replicas))
                 is_made = True
             are_made &= is_made
-        # Argo CD prunes objects without an owner, and the account may be unable to list them
+        # objects without an owner are pruned by Argo CD, and the account may not be allowed to list them
         if plan.spec.policy.owner_references is OwnerReferences.RENDER:
             are_made &= await self._adjust_attached(plan.versions)
         self._tries = 0 if are_made else self._tries + 1
-        # for so many reads a settled rollout waits for a swap, or for its own replicas
+        # a settled rollout waits at most this many reads for a swap, or for its own replicas
         return are_made or self._tries >= 60
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
-        """Make the changes of attached objects; True: no swap is left to make."""
+        """Make the changes to attached objects; returns whether all swaps are complete."""
         expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
         if expected == self._settled:
             return True
@@ -113,14 +114,16 @@ class Adjustments:
         return are_swapped
 
     async def _swap(self, worker: WorkerVersions, swap: Swap, live: list[AttachedInCluster]) -> bool:
-        """Delete the old objects, and attach the ones that replace them at once; True: all of it is done.
+        """Delete the old objects and attach their replacements at once; returns whether that is complete.
 
-        Two autoscalers stop each other, and a pod with two budgets cannot be evicted.
+        Old and new ones must not exist together: two autoscalers block each other, and a pod with two
+        disruption budgets cannot be evicted.
         """
         names = " and ".join(item.name for item in swap.version.following) or "nothing"
         new = [attached_manifest(worker.spec, swap.version, resource) for resource in swap.following]
         for manifest in new:
-            # the old object stays if the new one would be refused; KEDA refuses one next to an autoscaler
+            # the old object is kept if the API server would reject the new one. KEDA would reject a
+            # ScaledObject as long as the old autoscaler exists, so it is not tested
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
@@ -142,7 +145,7 @@ class Adjustments:
     async def _apply_autoscalers(
         self, worker: WorkerVersions, live: list[AttachedInCluster]
     ) -> Sequence[str]:
-        """Apply the changed autoscalers that no sync applies; their names."""
+        """Apply the changed autoscalers that no sync applies; returns their names."""
         new = []
         for version in worker.versions if self._has_hook else ():
             is_target = version.build_id == worker.spec.build_id
@@ -155,7 +158,7 @@ class Adjustments:
                 if is_there and self._applied.get(name) == manifest:
                     continue
                 if not is_there and version.live and version.live.replicas_are_synced:
-                    continue  # Argo CD would undo its decisions until it applies a render without replicas
+                    continue  # Argo CD would reset the replicas until it applies a render without them
                 sentence = f"applied {manifest['kind']} {manifest['metadata']['name']}"
                 attaching = self._attach_recorded(version, manifest)
                 if is_target and not is_there:
@@ -170,7 +173,7 @@ class Adjustments:
         return new
 
     async def _attach_recorded(self, version: VersionPlan, manifest: Mapping[str, Any]) -> AttachedInCluster:
-        """Attach an object that the Deployment names, or names from now on."""
+        """Attach an object, and make sure that the Deployment's record names it."""
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if version.live and name not in version.live.attached:
             record = self._records.get(version.deployment, attached_record(version))
@@ -178,13 +181,13 @@ class Adjustments:
         return await self._writer.attach(manifest)
 
     async def _remember(self, version: VersionPlan, record: AttachedRecord) -> None:
-        """Write a record, unless the Deployment has it."""
+        """Write a record to the Deployment, unless it is already there."""
         if record != self._records.get(version.deployment, attached_record(version)):
             await self._writer.remember(version.deployment, record)
             self._records[version.deployment] = record
 
     async def _try(self, work: Awaitable[_Result], sentence: str = "") -> list[_Result]:
-        """The result of the work; empty: it failed. After a timeout, the next read shows if it was done."""
+        """The result of the work; empty after a failure. After a timeout, the next read shows the outcome."""
         try:
             result = await work
         except (StateUnavailable, OutOfTime) as error:

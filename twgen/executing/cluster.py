@@ -1,4 +1,4 @@
-"""Changes the cluster of a rollout by single calls; requests of people, and a new start of its Job."""
+"""Makes single changes in a rollout's cluster, writes people's requests, and restarts Jobs."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -40,17 +40,17 @@ from twgen.versioning.names import (
 _GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 EventType = Literal["Normal", "Warning"]
-_CREATE_AGAIN = "Argo CD creates it again; without Argo CD, apply the output of `twgen render` again"
+_RECREATE = "Argo CD recreates it; without Argo CD, apply the output of `twgen render` again"
 _SERVER_FIELDS = {
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
 }  # fmt: skip
 _CONTROLLER_LABELS = ("batch.kubernetes.io/", "controller-uid", "job-name")
-"""Labels that the job controller gives to a Job and its Pods."""
+"""Labels that the job controller adds to a Job and its Pods."""
 
 
 class ClusterWriter:
-    """Makes the changes of one rollout; each method is one call, and raises StateUnavailable or OutOfTime."""
+    """Makes changes for one rollout. Each method makes one call, and raises StateUnavailable or OutOfTime."""
 
     def __init__(
         self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = ROLLOUT
@@ -61,29 +61,30 @@ class ClusterWriter:
         self._field_manager = field_manager
 
     async def scale(self, change: ReplicasChange) -> None:
-        """Set the replicas of a Deployment, as a field manager next to the one that applied them."""
-        # refused if it has changed since: an autoscaler's newer value is never reverted
+        """Set the replicas of a Deployment, with a field manager of its own."""
+        # the server rejects it if the Deployment has changed since it was read: newer replicas are never
+        # reverted
         metadata = {"resourceVersion": change.resource_version}
         await self._apply_deployment(change.deployment, metadata, spec={"replicas": change.replicas})
 
     async def delete(self, path: str, uid: str) -> bool:
-        """Delete this very object with all that it owns, and no newer one of its name.
+        """Delete the object with this UID and its dependents, but not a newer object of the same name.
 
-        Whether it is gone: not yet if it has finalizers.
+        Returns whether it is gone. An object with finalizers is not gone yet.
         """
         answer = await self._send("DELETE", path, _deletion_of(uid), _GONE_OR_NEWER)
         return not value_at(answer, "metadata", "deletionTimestamp")
 
     async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
-        """Apply an attached object, without owners, as the manager that applies the rest of the worker.
+        """Apply an attached object, without owners, as the field manager that applies the rest of the worker.
 
-        A dry run asks whether the API server would accept it.
+        A dry run only checks whether the API server would accept it.
         """
         kind, metadata = GroupKind.of(manifest), {**manifest["metadata"]}
         metadata.pop("ownerReferences", None)
         api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
         path = path_of(api_version, kind.kind, namespace, name)
-        # a field that one manager has applied stays when another one no longer applies it
+        # with another manager, a later apply could not remove fields that this one has set
         manager = ARGO_CD if self._intent.application else KUBECTL
         options = {"fieldManager": manager} | ({"dryRun": "All"} if dry_run else {})
         answer = await self._apply(path, {**manifest, "metadata": metadata}, options=options)
@@ -98,13 +99,13 @@ class ClusterWriter:
         )
 
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
-        """Write on a Deployment which objects are attached to it, and which are gone, for the next render."""
+        """Record on a Deployment the objects that were attached or are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        # another field manager has the replicas
+        # not the field manager of the replicas, which it would release
         await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:
-        """Make a versioned Deployment the owner of an attached object, unless that is gone."""
+        """Make a versioned Deployment the owner of an attached object, unless that object is gone."""
         item, owner = owning.item, {"name": owning.deployment, "uid": owning.uid}
         metadata = {
             "name": item.name,
@@ -113,17 +114,18 @@ class ClusterWriter:
             "ownerReferences": [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **owner}],
         }
         manifest = {"apiVersion": item.api_version, "kind": item.kind.kind, "metadata": metadata}
-        # the manager of the rest of an attached object may leave its owners out
+        # a separate field manager, because the object's own may omit the owners
         await self._apply(item.path, manifest, _GONE_OR_NEWER, {"fieldManager": "twgen-owner"})
 
     async def delete_job(self, job: JobReference) -> None:
-        """Delete a Job and its Pods, so that one of the same intent can run later."""
+        """Delete a Job and its Pods, so that another Job for the same intent can run later."""
         await self.delete(path_of("batch/v1", "Job", self._intent.namespace, job.name), job.uid)
 
     async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
-        """Write the status of the rollout; it is deleted with its intent.
+        """Write the status of the rollout. It is deleted together with its intent.
 
-        With `over` only in place of that resource version (empty: of none): a newer one is another process's.
+        `over` is the resource version that may be replaced (empty if the status must not exist yet). A newer
+        status, which another process wrote, is kept.
         """
         intent = self._intent
         name = rollout_status_name(intent.worker)
@@ -144,10 +146,10 @@ class ClusterWriter:
         await self._apply(path, manifest, newer, {"force": str(over != "").lower()})
 
     async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
-        """Write answers to requests that were read together, in place of that status; its new version.
+        """Write answers to requests that were read together; returns the new resource version of the status.
 
-        A final answer also removes its request, and only that one; None: it is removed, and no more. Raises
-        Conflict if the status has changed since.
+        A final answer also removes its request. The answer None only removes it. Raises Conflict if the
+        status has changed since it was read.
         """
         name = rollout_status_name(self._intent.worker)
         removed = [pending.annotation for pending, answer in answered if not answer or answer.is_final]
@@ -161,13 +163,13 @@ class ClusterWriter:
         over = answered[0][0].resource_version
         metadata = {"resourceVersion": over, "annotations": dict.fromkeys(removed)}
         path = path_of("v1", "ConfigMap", self._intent.namespace, name)
-        # applying a status leaves out the entries, so another field manager has them
+        # another field manager than the status has, because applying a status omits these entries
         patch, query = MergePatch(metadata=metadata, data=entries), {"fieldManager": "twgen-requests"}
         patched = await self._send("PATCH", path, patch, query=query)
         return str(value_at(patched, "metadata", "resourceVersion"))
 
     async def take_over(self, *, lasts: bool) -> None:
-        """Note on the intent that `twgen tick` carries it out in place of its hook, or no longer does."""
+        """Note on the intent whether `twgen tick` carries it out in place of its hook."""
         intent = self._intent
         annotations = {TAKEN_OVER: intent.hash if lasts else None}
         path = path_of("v1", "ConfigMap", intent.namespace, rollout_name(intent.worker))
@@ -223,21 +225,22 @@ class ClusterWriter:
         also: Collection[int] = (),
         query: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Make a request; an answer whose status is in `also` is as good as done."""
+        """Send a request. A status in `also` counts as success too."""
         deadline = Deadline(self._timeout)
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
         if not (200 <= status < 300 or status in also):
             why = answer.get("message") or status
-            raise error_of(status)(f"{method} {path}: the API server rejected it: {why}")
+            raise error_of(status)(f"{method} {path}: the API server rejected the request: {why}")
         return answer
 
 
 async def send(
     client: KubernetesClient, judged_by: RolloutStatus, request: Request, deadline: Deadline
 ) -> None:
-    """Write a request that was judged by this status; raises StateUnavailable or OutOfTime.
+    """Write a person's request, which was checked against the status `judged_by`.
 
-    Raises Conflict if the status has changed since. An abort is written anyway: no other request is replaced.
+    Raises Conflict if the status has changed since, except for an abort, which never replaces another
+    request. Also raises StateUnavailable and OutOfTime.
     """
     namespace, _, worker = judged_by.worker.partition("/")
     path = path_of("v1", "ConfigMap", namespace, rollout_status_name(worker))
@@ -247,25 +250,26 @@ async def send(
     status, answer = await client.ask("PATCH", path, deadline, query=query, body=body)
     if status == HTTPStatus.FORBIDDEN:
         raise Forbidden(
-            f"you are not allowed to request this of {namespace}/{worker}: that needs the verb patch on"
+            f"you are not allowed to send requests to {namespace}/{worker}: that needs the verb patch on"
             f" ConfigMap {rollout_status_name(worker)} ({answer.get('message')})"
         )
     if status != HTTPStatus.OK:
         why = answer.get("message") or status
-        raise error_of(status)(f"PATCH {path}: the API server rejected it: {why}")
+        raise error_of(status)(f"PATCH {path}: the API server rejected the request: {why}")
 
 
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
-    """Start the newest Job of a label selector again if it has ended; returns what was done or must be done.
+    """Restart the newest Job that matches a label selector if it has ended.
 
-    The same manifest is created under the same name, so that Argo CD tracks it as before.
+    Returns a sentence about what was done or is left to do; empty if nothing is. The Job is recreated from
+    the same manifest under the same name, so that Argo CD still tracks it.
     """
     path = path_of("batch/v1", "Job", namespace)
     query = {"labelSelector": selector}
     status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
         command = f"kubectl get jobs -n {namespace} -l {selector}"
-        return f"could not read whether its Job has ended ({listed['message']}): run `{command}`"
+        return f"could not check whether its Job has ended ({listed['message']}): run `{command}`"
     jobs = oldest_first(listed.get("items") or ())
     if not jobs or not end_of_job(newest := jobs[-1]):
         return ""
@@ -273,31 +277,31 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
     status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=_deletion_of(uid))
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
-            f"Job {name} has ended, but was not started again ({refused['message']}):"
-            f" run `kubectl delete job {name} -n {namespace}`, and {_CREATE_AGAIN}"
+            f"Job {name} has ended, but could not be restarted ({refused['message']}):"
+            f" run `kubectl delete job {name} -n {namespace}`, and {_RECREATE}"
         )
     status = HTTPStatus.CONFLICT
-    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
+    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # the old one still exists
         status, refused = await _answered(client, "POST", path, deadline, body=_manifest_of(newest))
         if status == HTTPStatus.CONFLICT:
             _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
             if value_at(current, "metadata", "uid") not in {None, uid}:
-                return f"another client started Job {name} again"
+                return f"another client restarted Job {name}"
             await asyncio.sleep(0.5)
     if status == HTTPStatus.CREATED:
-        return f"started Job {name} again"
+        return f"restarted Job {name}"
     return (
-        f"Job {name} was deleted, but not created again ({refused['message']}):"
-        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_CREATE_AGAIN}"
+        f"Job {name} was deleted, but could not be recreated ({refused['message']}):"
+        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_RECREATE}"
     )
 
 
 async def _answered(
     client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
 ) -> tuple[int, Mapping[str, Any]]:
-    """The status of an answer, and the answer with a message; also for a server that cannot be reached.
+    """The status and the document of an answer. If the server cannot be reached, it returns an answer too.
 
-    The person's command has already succeeded, so a failure here must not fail it.
+    The command has already succeeded, so an error here must not make it fail.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)
@@ -307,12 +311,12 @@ async def _answered(
 
 
 def _deletion_of(uid: str) -> dict[str, Any]:
-    """The body of a request that deletes this very object with all that it owns, and no newer one."""
+    """The body of a request that deletes the object with this UID and its dependents."""
     return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
 
 
 def _manifest_of(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest that a Job was created from."""
+    """The manifest from which a Job was created."""
     spec = {name: value for name, value in job["spec"].items() if name not in {"selector", "suspend"}}
     metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
     spec["template"] = template = {**spec["template"], "metadata": {**spec["template"]["metadata"]}}

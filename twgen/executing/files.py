@@ -1,4 +1,4 @@
-"""Writes files for people: those of a ledger, and the histories of workflows."""
+"""Writes the files of ledgers, and workflow histories."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from twgen.errors import InvalidInput
 from twgen.model.policy import Sample
-from twgen.model.world import Recorded
+from twgen.model.world import RecordedRun
 from twgen.planning.routing.gates import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import CHART_FILE, LEDGER_FOLDER, is_file
@@ -21,7 +21,7 @@ from twgen.specs.kinds import CHART_FILE, LEDGER_FOLDER, is_file
 _ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
-"""The content of a file; raises InvalidInput."""
+"""Reads a file; raises InvalidInput."""
 
 
 def unrecorded(
@@ -29,16 +29,17 @@ def unrecorded(
     recorded: Mapping[tuple[str, str], LedgerPlace],
     files: Mapping[str, Path],
 ) -> dict[Path, list[LedgerEntry]]:
-    """The versions that each ledger file lacks, or has with other content; `files` has one for each worker.
+    """The entries to write to each ledger file: missing ones, and ones with other content.
 
-    Other content is replaced in every file that has it: files that contradict each other are rejected.
+    `files` has one file for each worker. Changed content is replaced in every file that has it, because
+    ledgers that contradict each other are rejected.
     """
     missing: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
         place = recorded.get(entry.key)
         has_it = [Path(source) for source in place.sources if is_file(source)] if place else []
         is_same = place is not None and place.entry.deployment == entry.deployment
-        if is_same and not has_it:  # it came by stdin
+        if is_same and not has_it:  # it was read from stdin
             continue
         for file in dict.fromkeys((*has_it, files[entry.worker])):
             if not (is_same and file in has_it):
@@ -48,11 +49,11 @@ def unrecorded(
 
 @contextmanager
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
-    """Make these folders and lock them: of two simultaneous writers, one would lose its entries."""
+    """Create and lock these folders: of two simultaneous writers, one would lose its entries."""
     with ExitStack() as stack:
-        # in one order, so that no two writers wait for each other
+        # always in the same order, so that two writers never wait for each other
         for folder in sorted(folders):
-            # a folder that cannot be written fails later; some network file systems lock no folder
+            # if the folder is not writable, a later step fails; some network file systems cannot lock folders
             with suppress(OSError):
                 folder.mkdir(exist_ok=True)
                 handle = os.open(folder, os.O_RDONLY)
@@ -62,7 +63,7 @@ def alone_in(folders: Collection[Path]) -> Iterator[None]:
 
 
 def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: ReadFile) -> dict[Path, str]:
-    """The text of every ledger file with the versions that it lacks."""
+    """The new text of each ledger file."""
     texts = {}
     for file, entries in changes.items():
         try:
@@ -74,10 +75,11 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: Read
 
 
 def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
-    """The files, and beside a new ledger what Git and helm must know of it.
+    """Add settings of Git and Helm for new ledgers.
 
-    Git merges its files line by line: each version is one line, so branches that add versions of one worker
-    merge without a conflict. Helm would pack it into the chart, and refuse the chart when it is long.
+    Each version is one line, and the setting lets Git keep the lines of both branches, so that branches that
+    add versions of the same worker merge without a conflict. Helm would pack the ledger into the chart, and
+    reject the chart if it is too large.
     """
     folders = sorted({file.parent for file in files if file.parent.name == LEDGER_FOLDER})
     attributes = (folder / ".gitattributes" for folder in folders)
@@ -95,10 +97,7 @@ def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Replace each file at once, so that a reader sees the old or the new one; its mode stays.
-
-    Raises InvalidInput if one cannot be written.
-    """
+    """Replace each file atomically and keep its mode; raises InvalidInput if one cannot be written."""
     for file, text in files.items():
         try:
             file.parent.mkdir(exist_ok=True)
@@ -110,7 +109,7 @@ def write_files(files: Mapping[Path, str]) -> None:
                 if target.exists():
                     shutil.copymode(target, temporary)
                 else:
-                    mask = os.umask(0o022)  # there is no other way to ask for it
+                    mask = os.umask(0o022)  # there is no other way to read it
                     os.umask(mask)
                     Path(temporary).chmod(0o666 & ~mask)
                 Path(temporary).replace(target)
@@ -122,29 +121,29 @@ def write_files(files: Mapping[Path, str]) -> None:
 
 
 class Written(NamedTuple):
-    """The histories that were written into a folder."""
+    """The result of writing histories to a folder."""
 
-    histories: tuple[Recorded, ...]
-    larger: tuple[Recorded, ...]
-    """Left out: each was larger than the remaining bytes."""
+    histories: tuple[RecordedRun, ...]
+    larger: tuple[RecordedRun, ...]
+    """Workflows that were left out because their histories did not fit."""
     bytes: int
 
 
 async def write_histories(
     folder: Path,
     mode: int,
-    recorded: Sequence[Recorded],
+    recorded: Sequence[RecordedRun],
     sample: Sample,
-    history: Callable[[Recorded, int], Awaitable[str | None]],
+    history: Callable[[RecordedRun, int], Awaitable[str | None]],
 ) -> Written:
-    """Write a sample of histories, one file each, into an empty folder.
+    """Write a sample of histories to an empty folder, one file each.
 
-    `mode` is for each file. `history` returns the text of one: empty if it is no longer kept, None if it has
-    more than the given bytes. Raises InvalidInput if the folder cannot be written or is not empty: a replay
-    would read all its files.
+    `mode` is the mode of the files. `history` reads one: its text is empty if Temporal no longer has it, and
+    None if it exceeds the given number of bytes. Raises InvalidInput if the folder cannot be written. It must
+    be empty, because a replay would read all its files.
     """
-    files: list[Recorded] = []
-    larger: list[Recorded] = []
+    files: list[RecordedRun] = []
+    larger: list[RecordedRun] = []
     size = 0
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else runs meanwhile
@@ -165,10 +164,10 @@ async def write_histories(
     return Written(tuple(files), tuple(larger), size)
 
 
-def file_name(recorded: Recorded) -> str:
-    """The name of its file: the ID of the workflow as a URL has it, shortened, and the ID of the run."""
-    # with the run's ID it has less than the 255 bytes that file systems allow
+def file_name(recorded: RecordedRun) -> str:
+    """The name of a history's file: the shortened, URL-encoded workflow ID, and the run ID."""
+    # together with the run ID, this is below the 255 bytes that file systems allow
     escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:200])
-    # a character of several bytes may have been cut in two
+    # shortening may have cut a multi-byte character
     whole = quote(unquote(escaped, errors="ignore"), safe="")
     return f"{whole}.{recorded.run_id}.json"

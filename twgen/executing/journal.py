@@ -1,4 +1,4 @@
-"""What a rollout that no person watches writes into its cluster: its status, and Events."""
+"""Writes the status and the Events of an unattended rollout to its cluster."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,7 +28,7 @@ from twgen.records.rollout_status import is_of, write_rollout_status
 
 
 async def is_current(place: IntentPlace, intent: Intent) -> bool:
-    """The intent can be read and is not superseded; a failed read might not have read it."""
+    """Whether the intent can be read and is not superseded. False if the read fails."""
     with suppress(TwgenError):
         current = await place.read_intent(intent.hash)
         return current is not None and current.uid == intent.uid
@@ -36,82 +36,82 @@ async def is_current(place: IntentPlace, intent: Intent) -> bool:
 
 
 class Journal:
-    """Writes the changes from one read to the next; a failed write does not stop the rollout."""
+    """Reports a rollout's progress to its cluster. A failed write does not stop the rollout."""
 
     def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
         self.intent = intent
         self._say = say
         self._reported: tuple[Phase, RoutingReason] | None = None
-        """The state in the newest Event."""
+        """Phase and reason in the newest Event."""
         self._last: WorkerPlan | None = None
         self._current: RolloutStatus | None = None
-        """The newest status, written or not."""
+        """The newest status, even if it is not written yet."""
         self._earlier: RolloutStatus | None = None
-        """The status that an earlier process of the same intent wrote."""
+        """The status that an earlier process wrote for the same intent."""
         self._written: RolloutStatus | None = None
-        """The newest status that the cluster has, without failures."""
+        """The newest status in the cluster, without failures."""
         self._entries: Mapping[str, str] = {}
-        """The entries that were written last."""
+        """The status entries that were written last."""
         self._failing: dict[str, RoutingReason] = {}
         """The failures since the newest read."""
         self._failed_before: dict[str, RoutingReason] = {}
         """The failures between the two newest reads."""
         self._written_failures = ""
-        """The failures in the status that the cluster has."""
+        """The failures in the cluster's status."""
         self._reported_failures: set[str] = set()
-        """The failures in Events."""
+        """The failures that Events have reported."""
         self._asked_at: datetime | None = None
-        """The beginning of the read that has not ended."""
+        """When the current read began; None while there is none."""
         self._refusals: set[str] = set()
         self.unwritten: tuple[WorkerPlan, Status] | None = None
-        """The newest read, while the cluster does not have it."""
+        """The newest plan and status, until they are written to the cluster."""
 
     def continue_from(self, status: RolloutStatus | None) -> None:
-        """Note the status in the cluster, by an earlier process of this rollout or by another rollout."""
+        """Continue from the status in the cluster, if an earlier process of this rollout wrote it."""
         self._earlier = status if is_of(status, self.intent) else None
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
-        """While servers are asked: `last_state` reports it if the rollout ends before their answer."""
+        """Wraps a read. If the rollout ends before the servers answer, `last_state` reports that."""
         self._asked_at = now
         yield
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """The state at the last read, and why; and for how long a read since then has had no answer."""
+        """Describe the state at the last read, and how long a newer read has been without an answer."""
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
-        # every read takes a moment
+        # a normal read takes less than this
         is_long = silence >= timedelta(seconds=5)
         silent = f"the servers have not answered for {spoken(silence)}" if is_long else ""
         return "; ".join(filter(None, (state, self._failures, silent)))
 
     @property
     def settled(self) -> WorkerPlan | None:
-        """The plan of the newest read; None: something is left to do, or has failed since."""
+        """The newest plan if it is settled and nothing has failed since; None otherwise."""
         is_settled = self._last is not None and self._last.routing.phase is Phase.SETTLED
         return self._last if is_settled and not self._failing else None
 
     @property
     def _failures(self) -> str:
-        """The newest three of two reads, so that a failure after each read does not come and go."""
+        """The last three failures of two reads, so that one that follows each read does not come and go."""
         return "; ".join([*(self._failed_before | self._failing)][-3:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
-        """Repeat the warnings of the render."""
+        """Report the render's warnings as Events."""
         for warning in warnings:
             await self._add_event("Warning", "RenderWarning", warning, now)
 
     async def fail(self, failure: str, reason: RoutingReason, place: IntentPlace) -> None:
-        """Report why a read, or a change after it, failed, until the cluster has it.
+        """Report that a read, or a change after it, failed.
 
-        The status is written only while it is this rollout's. A rollout that has read nothing continues from
-        the status in the cluster, and does not replace it while it cannot be read.
+        The status is written only while this rollout owns it. A rollout that could not read anything yet
+        continues from the status in the cluster; it does not replace a status that it cannot read.
         """
         self._asked_at, now = None, place.now()
-        if failure in self._failing:  # a failure occurs once at one read, so this is another read
+        if failure in self._failing:  # each failure is reported once per read, so this is another read
             self._failed_before, self._failing = self._failing, {}
         self._failing = {**self._failing, failure: reason}
         if not self._last and not self._current:
@@ -128,14 +128,14 @@ class Journal:
             self._reported_failures.add(failure)
 
     async def restore(self, entries: Mapping[str, str], place: IntentPlace) -> None:
-        """Write the newest status again if these entries of the cluster are not those that were written."""
+        """Write the newest status again if the cluster's `entries` differ from the ones that were written."""
         is_lost = any(entries.get(name) != text for name, text in self._entries.items())
-        # a newer rollout writes a status of its own
+        # not if a newer rollout writes the status now
         if self._current and is_lost and await is_current(place, self.intent):
             await self._write(self._current)
 
     async def refuse(self, why: str, now: datetime) -> None:
-        """Report why the intent cannot be carried out at all."""
+        """Report that the intent cannot be carried out."""
         reason = RoutingReason.INVALID_INTENT
         if not self.intent.worker:
             return
@@ -143,29 +143,29 @@ class Journal:
         await self._write(self._bare(Phase.BLOCKED, reason, why, now))
 
     async def leave(self, why: str, now: datetime) -> None:
-        """Report that the rollout has stopped, unless nothing was left to do."""
+        """Report that the rollout has stopped, unless it was complete."""
         status = self._current
         if status and needs_a_rollout(status.phase, status.reason):
             self._failing = self._failed_before = {}
-            # a Job that is tried again keeps the time, so that it does not seem new
+            # a retried Job keeps the time, so that the problem does not seem new
             final_status = replace(left_alone(status, why, now), since=status.since)
             await self._write(final_status)
             await self._add_event("Warning", final_status.reason, final_status.message, now)
 
     async def record(self, plan: WorkerPlan, status: Status) -> None:
-        """Report the newest read of the one worker: its plan, and its status."""
+        """Report the plan and the status after a read."""
         before, self._last = self._current or self._earlier, plan
         routing, self.unwritten = plan.routing, None
-        # after a rollout no read follows that would clear its failures
+        # when the rollout is complete, no later read would clear the failures
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else {}), {}
         self._reported_failures &= set(self._failed_before)
         if routing.reason is RoutingReason.SUPERSEDED:
-            self._current = None  # the status in the cluster is another rollout's
+            self._current = None  # another rollout owns the status now
             return
         state = routing.phase, routing.reason
         self._current = rollout_status(status, status.now, self.intent.hash)
-        # until the claim is tried again: otherwise the reason would come and go with each read
+        # the reason stays until the claim is retried: it would otherwise come and go with each read
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(plan), Claim):
             self._current = unclaimed(self._current, status.now)
@@ -182,7 +182,7 @@ class Journal:
                 self._reported = state
 
     def _state_without_read(self, earlier: RolloutStatus | None, now: datetime) -> RolloutStatus:
-        """The status of a rollout that could read nothing, from the one that an earlier process wrote."""
+        """The status of a rollout that could not read anything yet, based on an earlier process's status."""
         phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read yet"
         if not is_of(earlier, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)

@@ -1,4 +1,4 @@
-"""What rollouts and `tick` need from servers; `cli` has the classes that read, which this package may not."""
+"""Interfaces to the servers of rollouts and `tick`. `cli` implements them with `reading`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,67 +20,67 @@ from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent
 
 
-class View:
-    """Shows a rollout to people; this one prints only lines."""
+class RolloutView:
+    """Shows a rollout to people. This class only prints lines; subclasses may show more."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """`say` gets every change that was made, and every failure."""
+        """`say` is called with each change and each failure, as a sentence."""
         self.say = say
 
     def show(self, plan: Plan, world: World, caller: Caller) -> None:
-        """Show a state that was read, and its plan for this caller."""
+        """Show the state that was read, and its plan for this caller."""
 
     def fail(self, spec: WorkerSpec, failure: str) -> None:
-        """Show why a read, or the change after it, failed; called each time."""
+        """Show why a read, or the change after it, failed. Called for every failure, even repeated ones."""
 
 
 class Clock(Protocol):
-    """A clock, and pauses."""
+    """A clock that can wait."""
 
     def now(self) -> datetime:
-        """The time: that of this machine, or for decisions about traffic the slowest that is known."""
+        """The time: on this machine, or for decisions about traffic, on the slowest known clock."""
 
     async def sleep(self, length: timedelta, /) -> None:
-        """Let a length of time pass."""
+        """Wait for this length of time."""
 
 
-class Servers(Clock, Protocol):
-    """The servers of one worker. What is asynchronous raises StateUnavailable or OutOfTime."""
+class ServersOfWorker(Clock, Protocol):
+    """The servers of one worker; async methods raise StateUnavailable or OutOfTime."""
 
     spec: WorkerSpec
 
     async def read(self) -> World:
         """Read the state of the worker."""
 
-    async def glance(self) -> WorkerDeployment | None:
-        """Read the traffic and the conflict token, which changes with it, by few calls; None: not known."""
+    async def read_routing(self) -> WorkerDeployment | None:
+        """Read only the routing and its conflict token, with few calls; None if there is no such worker."""
 
     def temporal(self, identity: str, /) -> TemporalWriter:
-        """Makes changes in Temporal, as a manager identity."""
+        """A writer that makes changes in Temporal as this manager identity."""
 
     def batches(self, now: datetime, /) -> Batches:
-        """Reads workflows, and batch operations on them."""
+        """A reader of workflows and batch operations."""
 
     async def without_open_workflows(self, records: Sequence[OldRecord], /) -> Sequence[OldRecord]:
-        """The records on which no workflow is open now."""
+        """The records of versions that have no open workflows now."""
 
     async def gate_input(self) -> bytes | None:
-        """Read the input of the gate; None: it has none."""
+        """Read the input of the gate workflow; None if it has none."""
 
 
 class Reported(NamedTuple):
-    """What the ConfigMap of a rollout's status has."""
+    """The content of a rollout's status ConfigMap."""
 
     requests: Sequence[PendingRequest] = ()
-    """What people request of the rollout, in the order in which that is answered."""
+    """People's requests, in the order in which they are answered."""
     entries: Mapping[str, str] | None = None
-    """None: they were not read."""
+    """None if they were not read."""
     is_news: bool = False
-    """There may be a request, or another intent."""
+    """Whether there may be a request, or a changed intent."""
 
 
-class IntentServers(Servers, Protocol):
-    """The servers of one worker, and the cluster that carries out its intent."""
+class IntentServers(ServersOfWorker, Protocol):
+    """The servers of one worker, and the cluster with its intent."""
 
     cluster: ClusterWriter
 
@@ -91,57 +91,57 @@ class IntentServers(Servers, Protocol):
         """Read the objects that twgen attached to the worker's versions."""
 
     async def reported(self) -> Reported:
-        """Read what the rollout has reported, and what is requested of it; one cheap call, or none."""
+        """Read the rollout's status and people's requests, with at most one cheap call."""
 
     async def replay_again(self) -> str:
-        """Start its replay again; what was done or is left to do."""
+        """Restart the replay; returns a sentence about what was done or is left to do."""
 
 
 class TickServers(Protocol):
-    """The servers of all workers of `tick`. What is asynchronous raises StateUnavailable or OutOfTime."""
+    """The servers of all workers that `tick` checks; async methods raise StateUnavailable or OutOfTime."""
 
     def steady(self) -> datetime:
-        """A moment for pauses; no change of the machine's clock moves it."""
+        """The time for measuring pauses, which setting the machine's clock does not affect."""
 
     async def read(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
-        """Read the workers; also returns why some of them cannot be read.
+        """Read the workers; also returns the workers that cannot be read, with the reasons.
 
-        With `for_routing`, also task queues, gates and all other input of decisions about traffic.
+        `for_routing` also reads task queues, gates and all other input for decisions about traffic.
         """
 
     async def attached(self, kinds: Mapping[str, set[GroupKind]], /) -> Mapping[str, AttachedRead]:
-        """Read the objects of these kinds, by namespace; raises no TwgenError."""
+        """Read the objects of these kinds, by namespace. Never raises a TwgenError."""
 
-    def of(self, spec: WorkerSpec, /) -> Servers:
+    def of(self, spec: WorkerSpec, /) -> ServersOfWorker:
         """The servers of one worker."""
 
     def writer(self, intent: Intent, /) -> ClusterWriter:
-        """Makes changes in the cluster."""
+        """A writer that makes changes in the cluster."""
 
     def begin_again(self, intent: Intent, /) -> bool:
-        """Begin a rollout by this process that has ended; False: it carries out none."""
+        """Restart a rollout that this process carried out and that has ended; False if there is none."""
 
 
 class IntentPlace(Clock, Protocol):
-    """The ConfigMap of an intent, and what is next to it in the cluster."""
+    """The ConfigMap of an intent, its status, and the servers of its worker."""
 
     name: str
-    """Of the intent, for people."""
-    view: View
+    """Names the intent in messages."""
+    view: RolloutView
 
     async def read_intent(self, intent_hash: str, /) -> Intent | None:
-        """Read the intent of that hash (empty: any); None: it no longer exists.
+        """Read the intent with this hash, or with any hash if it is empty; None if it no longer exists.
 
         Raises UnusableIntent, StateUnavailable or OutOfTime.
         """
 
     async def read_status(self, intent: Intent, /) -> RolloutStatus | None:
-        """Read the status that rollouts of the worker wrote; None: none yet. Raises as `read_intent` does."""
+        """Read the status of the worker's rollout, if there is one; raises as `read_intent` does."""
 
     def writer(self, intent: Intent, /) -> ClusterWriter:
-        """Makes changes in the cluster."""
+        """A writer that makes changes in the cluster."""
 
     def servers(self, intent: Intent, /) -> IntentServers:
         """The servers of the intent's worker; raises UnusableIntent."""

@@ -1,4 +1,4 @@
-"""Asking Argo CD to render applications again."""
+"""Requests hard refreshes, which make Argo CD render applications again."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
 class Refreshes:
-    """The hard refreshes that were requested, and when; each renders a whole application."""
+    """Requests hard refreshes and remembers their times. Each refresh renders a whole application."""
 
     def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
         self._argocd = argocd
@@ -40,13 +40,13 @@ class Refreshes:
         self._made_at: list[datetime] = []
         """When the newest refreshes were requested."""
         self._waiting = 0
-        """How many applications the newest check did not refresh for the limit of a minute."""
+        """How many applications the newest check left for later, because of the limit per minute."""
         self._reported: set[tuple[str, str]] = set()
-        """Applications, and workers that they no longer render: this has been reported."""
+        """Applications with a worker that they no longer render, which has been reported."""
         self.projects: dict[str, str] = {}
-        """The Argo CD project of each worker whose intent its application renders."""
+        """The Argo CD project of each worker; empty if its application does not render its intent."""
         self.refused: dict[NamedObject, str] = {}
-        """Why the last syncs could not apply objects, at the newest check."""
+        """Argo CD's messages about objects that the last syncs could not apply."""
         self.made = 0
 
     def close(self) -> None:
@@ -54,16 +54,17 @@ class Refreshes:
         self._argocd.close()
 
     async def applications(self, tracked_as: str, deadline: Deadline) -> Sequence[Mapping[str, Any]]:
-        """The application of that name, as `ArgoCD.application` reads it."""
+        """Same as `ArgoCD.application`, as a list."""
         return [await self._argocd.application(tracked_as, deadline)]
 
     async def ask(
         self, applications: Mapping[str, Sequence[Rendered]], now: datetime, steady: datetime
     ) -> list[str]:
-        """Request each refresh that is due, by the renders of an application's workers; the failures.
+        """Request the refreshes that are due; returns the failures.
 
-        An intent that its application does not render is a failure; one that it no longer renders is reported
-        once. `steady` is the time by the clock of pauses.
+        `applications` has the workers of each application with their renders. It is a failure if the
+        application does not render the intent of a worker. If it only no longer does, that is reported once.
+        `steady` is the time on the clock for pauses.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -88,7 +89,7 @@ class Refreshes:
         self._requested = kept_refreshes(self._requested, steady)
         self._waiting = 0
 
-        # those that wait for the limit of a minute come first in the next one
+        # applications that had to wait come first
         last_time = {name: str(last.at) for name, last in self._requested.items()}
         in_turn = sorted(applications, key=lambda name: (last_time.get(name, ""), name))
         requests = [ask(name, applications[name]) for name in in_turn]
@@ -102,13 +103,13 @@ class Refreshes:
                 raise outcome
         if self._waiting:
             more = f"at most {MOST_A_MINUTE} applications are refreshed in a minute"
-            self._say(f"{more}: {self._waiting} more wait for the next check")
+            self._say(f"{more}: {self._waiting} more must wait for the next check")
         return list(dict.fromkeys(failures))
 
     def _own_and_foreign(
         self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
     ) -> tuple[list[Rendered], list[str]]:
-        """The workers whose intents the application renders, and why it is not refreshed for others."""
+        """The workers whose intents the application renders, and messages about the other workers."""
         config_maps, own_workers, foreign = listed_config_maps(application), [], []
         for item in workers:
             namespace, _, worker = item.worker.partition("/")
@@ -141,10 +142,10 @@ class Refreshes:
             self._waiting += 1
             return
         self._made_at.append(now)
-        # a refresh that Argo CD refuses is requested again, and does not count as one in vain
+        # if Argo CD rejects the refresh, it is requested again, and does not count as `in_vain`
         self._requested[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
-            # Argo CD answers once it has rendered, and continues if the request is given up
+            # Argo CD answers after it has rendered; it continues even if this request is abandoned
             await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
         self._requested[name] = due._replace(at=now)
         self.made += 1
@@ -168,7 +169,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
 
 
 def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The plan hash of each intent among these manifests, by its worker."""
+    """The plan hashes of the intents among these manifests, by worker."""
     rendered = {}
     for manifest in config_maps:
         metadata = value_at(manifest, "metadata")

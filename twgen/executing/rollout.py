@@ -1,4 +1,4 @@
-"""Rolls out one worker: read, plan, make the one wanted change, and read again."""
+"""Rolls out one worker: read, plan, make one change, and read again."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,7 +8,7 @@ from typing import Any
 
 from twgen.clients.kubernetes import Conflict
 from twgen.errors import OutOfTime, TwgenError
-from twgen.executing.ports import Servers, View
+from twgen.executing.ports import RolloutView, ServersOfWorker
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
@@ -38,67 +38,69 @@ from twgen.planning.sentences import plain_percentage
 _AFTER_A_CHANGE = timedelta(seconds=1)
 
 
-class Rollout:
-    """The rollout of one worker that a person or CI runs; that of an intent overrides what differs."""
+class RolloutLoop:
+    """The loop of one worker's rollout, as run by a person or CI. `IntentRollout` is the one in a cluster."""
 
     is_unattended = False
-    """No person watches it: it waits for problems that others can fix, including unreachable servers."""
+    """Whether it runs without a person: then it waits until others fix a problem, such as unreachable
+    servers."""
     cause: Mapping[str, str] = {}
-    """The origin of the rollout, recorded with every change; an empty text: not known."""
+    """The origin of the rollout, which is recorded with every change of traffic. Unknown values are empty."""
 
-    def __init__(self, servers: Servers, caller: Caller, view: View) -> None:
+    def __init__(self, servers: ServersOfWorker, caller: Caller, view: RolloutView) -> None:
         self.servers, self.caller, self.view = servers, caller, view
         self.spec = servers.spec
         self._unrecorded: tuple[RoutingPlan, str, partial[Mapping[str, Any]]] | None = None
-        """The last change of traffic, its identity and its mark, until it is known and recorded."""
+        """The last change of traffic, its identity and its mark, until the change is confirmed and
+        recorded."""
         self._said: RoutingPlan | None = None
-        """The last change of traffic that was reported as made."""
+        """The last change of traffic that was reported."""
 
-    async def look(self) -> World:
-        """Read the worker, and whether the rollout may continue."""
+    async def read(self) -> World:
+        """Read the worker, and check whether the rollout may continue."""
         return await self.servers.read()
 
-    async def glance(self) -> WorkerDeployment | None:
-        """Read the traffic by few calls; None: the rollout may not continue."""
-        return await self.servers.glance()
+    async def read_routing(self) -> WorkerDeployment | None:
+        """Read only the routing, with few calls; None if the rollout must not continue."""
+        return await self.servers.read_routing()
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Show what was read and its plan; raises no TwgenError."""
+        """Show the state and its plan. Never raises a TwgenError."""
         self.view.show(plan, world, self.caller)
 
-    async def fail(self, failure: str, reason: RoutingReason) -> None:  # noqa: ARG002 - for the cluster
-        """Report a failure, each time; raises no TwgenError."""
+    async def fail(self, failure: str, reason: RoutingReason) -> None:  # noqa: ARG002 - used in a cluster
+        """Report a failure, even a repeated one. Never raises a TwgenError."""
         self.view.fail(self.spec, failure)
 
     async def is_asked(self) -> bool:
-        """A person requests something of it; one cheap call, which raises no TwgenError."""
+        """Whether a person has sent a request. Makes one cheap call, and never raises a TwgenError."""
         return False
 
-    async def answer(self, target: Target) -> bool:  # noqa: ARG002 - nobody can request anything
-        """Answer the request that there is, by what was just read; True: look again."""
+    async def answer(self, target: Target) -> bool:  # noqa: ARG002 - used in a cluster
+        """Answer a pending request based on the last read; returns whether to read again."""
         return False
 
-    async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:  # noqa: ARG002 - no cluster
-        """Make the changes in the cluster; False: another read is due soon."""
+    async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:  # noqa: ARG002 - used in a cluster
+        """Make the changes in the cluster; returns False if another read is due soon."""
         return True
 
     def target_of(self, world: World) -> Target:
-        """Its target in what was just read."""
+        """The target version in the state that was read."""
         worker = worker_world(self.spec, world)
         identity = acting_identity(self.spec, worker, self.caller)
         return Target(self.spec, worker, self.servers.now(), identity)
 
     async def run(self, *, once: bool) -> WorkerPlan:
-        """Roll out until the worker is Settled or Blocked; the last plan.
+        """Roll out until the worker is Settled or Blocked; returns the last plan.
 
-        `once` changes once; becoming the manager and marking a version do not count as the change. Then, and
-        at the first read, a failure is raised; a later one is reported, and another read follows.
+        `once` stops after one change; claiming the worker and marking a version do not count. With `once`,
+        and at the first read, failures are raised. Later failures are reported, and the worker is read again.
         """
         is_first, failure = True, ""
         while True:
             write: Write | None = None
             try:
-                world = await self.look()
+                world = await self.read()
                 worker = worker_world(self.spec, world)
                 if await self._recorded_late(worker.temporal):
                     continue
@@ -113,7 +115,7 @@ class Rollout:
                 is_adjusted = takes_back(plan) or await self.adjust(plan, worker.rollout)
                 temporal = worker.temporal
                 due = next_write(plan) if temporal else None
-                # showing, answering and adjusting may have taken minutes
+                # the steps since the read may have taken minutes
                 if temporal and due and not await self._is_unchanged(temporal):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue
@@ -131,7 +133,7 @@ class Rollout:
             except TwgenError as error:
                 if once or (is_first and not self.is_unattended):
                     raise
-                # it is also unknown whether a change that timed out was made: the next read shows it
+                # if a change timed out, the next read shows whether it was made
                 if str(error) != failure:
                     failure = str(error)
                     self.view.say(f"{failure}; trying again")
@@ -141,15 +143,15 @@ class Rollout:
                 await self.servers.sleep(FAILED_LOOK)
 
     async def _answered(self, plan: WorkerPlan, world: World) -> bool:
-        """Answer the request that there is; True: look again.
+        """Answer a pending request; returns whether to read again.
 
-        A failure stops the rollout, since it may be an abort that failed, but nothing that takes a share
-        back.
+        A failed answer stops the rollout, because the request may be an abort. But it does not stop a change
+        that takes a version's share back.
         """
         try:
             return await self.answer(self.target_of(world))
         except Conflict:
-            # another request came meanwhile, possibly an abort
+            # another request has arrived, possibly an abort
             return not takes_back(plan)
         except TwgenError as error:
             if not takes_back(plan):
@@ -158,21 +160,21 @@ class Rollout:
             return False
 
     async def _is_unchanged(self, temporal: WorkerDeployment) -> bool:
-        """The traffic is as it was read, and the rollout may still change it."""
-        seen = await self.glance()
+        """Whether the routing has not changed since it was read, and the rollout may still change it."""
+        seen = await self.read_routing()
         return seen is not None and seen.conflict_token == temporal.conflict_token
 
     async def _make(self, write: Write, identity: str, conflict_token: str) -> None:
-        """Make a change and report it; a change of traffic is recorded with its version."""
+        """Make a change and report it. A change of traffic is also recorded in the version's metadata."""
         name, writer, say = self.spec.worker_deployment, self.servers.temporal(identity), self.view.say
         match write:
             case GateStart():
                 await writer.start_gate(write, await self.servers.gate_input() if write.has_input else None)
                 say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
             case Claim():
-                # the token in the answer is not used for a change of traffic: if another process with the
-                # same identity has made the claim, the server returns the newest token, after changes not
-                # seen here
+                # the token in the answer must not be used to change traffic: if another process with the
+                # same identity has already made the claim, the server returns the newest token, which may
+                # follow changes that this process has not read
                 try:
                     await writer.set_manager(write.manager, conflict_token)
                 except TwgenError as error:
@@ -199,7 +201,10 @@ class Rollout:
         self.view.say(f"{self.spec.worker_deployment}: {says} ({change.because})")
 
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
-        """Report and record a change whose answer or record was lost, if it was made; True: look again."""
+        """Report and record a change that was made, but whose answer or record was lost.
+
+        Returns whether to read again.
+        """
         unrecorded, self._unrecorded = self._unrecorded, None
         if not unrecorded or not temporal:
             return False
@@ -218,30 +223,30 @@ class Rollout:
         moved: Callable[[WorkerDeployment], Mapping[str, Any]],
         also: Mapping[str, Any],
     ) -> bool:
-        """Write the mark about a change, by the traffic after it, and others with it; False: it failed.
+        """Write the mark that records a change of traffic, together with the marks in `also`.
 
-        A failure does not undo the change.
+        Returns False if that failed, which does not undo the change.
         """
         if not build_id:
             return True
-        failure = "its traffic or its intent has changed since"
-        # without the record the gates run again; to write it a second time changes nothing
+        failure = "its routing or its intent has changed since then"
+        # without the record, the gates would run again; writing it twice is harmless
         for is_last in (False, True):
             try:
-                after = await self.glance()
+                after = await self.read_routing()
                 if after and (mark := moved(after)):
                     await writer.mark(build_id, {**mark, **also})
                     return True
             except TwgenError as error:
                 failure = str(error)
             if not is_last:
-                # for a moment after a change the oldest server does not know the worker
+                # the oldest server does not find the worker for a moment after a change
                 await self.servers.sleep(_AFTER_A_CHANGE)
-        self.view.say(f"could not record what moved {build_id}: {failure}")
+        self.view.say(f"could not record the change of traffic for {build_id}: {failure}")
         return False
 
     async def _wait(self, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
-        """Sleep until the plan can change; while only time has to pass, read only the token."""
+        """Sleep until the plan can change. While only time must pass, read only the conflict token."""
         until = only_time_passes_until(plan, now)
         if not until or not world.temporal:
             await self._sleep(until_next_look(plan, now))
@@ -251,26 +256,26 @@ class Rollout:
             part = until_next_look(plan, until - rest)
             if await self._sleep(part):
                 break
-            # the clock may be set back in the meantime
+            # the clock may have been set back
             rest = min(rest - part, until - self.servers.now())
             if rest > timedelta() and not await self._is_unchanged(world.temporal):
                 break
 
     async def _sleep(self, length: timedelta) -> bool:
-        """Sleep for this long, or until a request comes; return whether a request ended the sleep."""
+        """Sleep for this long, or until a request arrives; returns whether a request ended the sleep."""
         ends, rest = self.servers.now() + length, length
         while rest > timedelta():
-            # a person who requests something waits for at most 5 seconds until it is taken
+            # so that a request is taken within 5 seconds
             part = min(rest, timedelta(seconds=4)) if self.is_unattended else rest
             await self.servers.sleep(part)
             if await self.is_asked():
                 return True
-            # the clock may be set back in the meantime
+            # the clock may have been set back
             rest = min(rest - part, ends - self.servers.now())
         return False
 
     async def intervene(self, target: Target, intervention: Intervention) -> None:
-        """Announce and make the changes that a person's command means for this target."""
+        """Announce and make the changes of a person's command."""
         self.view.say(f"{self.spec.worker_deployment}: will {intervention.will}")
         change, writer, done = intervention.change, self.servers.temporal(target.identity), list[str]()
         try:
@@ -283,20 +288,20 @@ class Rollout:
             if change and change.claim_manager:
                 await writer.set_manager(target.identity, target.temporal.conflict_token)
                 done.append(f"{target.identity} became the manager")
-                # as in a rollout: the token in the answer of a claim is not used
-                decided_on, target = target, self.target_of(await self.look())
+                # as in a rollout, the token in the answer to a claim is not used
+                decided_on, target = target, self.target_of(await self.read())
                 refuse_other_traffic(decided_on, target)
             if change:
-                if await self.glance() is None:
-                    why = "it is gone, or its intent changed, while this was carried out"
+                if await self.read_routing() is None:
+                    why = "while this was carried out, the worker was deleted or its intent changed"
                     raise OutOfTime(f"{self.spec.worker_deployment}: {why}")
                 await writer.route(change, target.temporal.conflict_token)
         except TwgenError as error:
             was_done = False
             if isinstance(error, OutOfTime):
-                # it may have been done, and is not repeated
+                # the change may have been made, so it is not repeated
                 with suppress(TwgenError):
-                    was_done = is_done(self.target_of(await self.look()), intervention)
+                    was_done = is_done(self.target_of(await self.read()), intervention)
             if not was_done:
                 before = " and ".join(done)
                 raise type(error)("; before that, ".join(filter(None, (str(error), before)))) from error

@@ -1,4 +1,4 @@
-"""Changes one worker in Temporal by single calls, and does what a policy says about its old versions."""
+"""Makes single changes to a worker in Temporal, and applies its policy to old versions."""
 
 import json
 from base64 import b64decode
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class TemporalWriter:
-    """Changes one worker, as the manager `identity`; every method is one call, made once and never repeated.
+    """Changes one worker as the manager `identity`. Each method makes one call, which is never repeated.
 
-    Each raises OwnedBySomebodyElse if another client manages the worker or changed it since it was
-    read, StateUnavailable if the server refuses, and OutOfTime if it is unknown whether it was done.
+    Each raises OwnedBySomebodyElse if another client manages the worker or has changed it since it was read,
+    StateUnavailable if the server rejects the call, and OutOfTime if the outcome is unknown.
     """
 
     def __init__(self, spec: WorkerSpec, identity: str, clients: TemporalClients, timeout: float) -> None:
@@ -37,9 +37,9 @@ class TemporalWriter:
         self._timeout = timeout
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
-        """Set the manager of the worker; empty: none.
+        """Set the manager of the worker, or remove it if `manager` is empty.
 
-        The conflict token in the answer is not used: it can be from a change that was not seen here.
+        The conflict token in the answer is not used: it may follow a change that this process has not read.
         """
         await self._write(
             "SetWorkerDeploymentManager",
@@ -49,7 +49,7 @@ class TemporalWriter:
         )
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
-        """Make a plan's change of traffic."""
+        """Change the routing as planned."""
         is_ramp = change.action is not RoutingAction.SET_CURRENT
         await self._write(
             f"SetWorkerDeployment{'Ramping' if is_ramp else 'Current'}Version",
@@ -57,16 +57,16 @@ class TemporalWriter:
             build_id=change.build_id,
             conflict_token=b64decode(conflict_token),
             ignore_missing_task_queues=change.ignores_missing_queues,
-            # no build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
+            # an empty build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
             **({"percentage": change.percentage or 0} if is_ramp else {}),
         )
 
     async def delete_version(self, build_id: str) -> None:
-        """Delete the record of a version; the server refuses one with traffic, pollers or open workflows."""
+        """Delete a version's record. The server rejects this while it has traffic, pollers or workflows."""
         await self._write("DeleteWorkerDeploymentVersion", deployment_version=self._version(build_id))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
-        """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
+        """Start a gate workflow on the target. `gate_input` is None if the gate has no input."""
         from google.protobuf.duration_pb2 import Duration
         from temporalio.api.common.v1 import Payloads, WorkflowType
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
@@ -97,7 +97,7 @@ class TemporalWriter:
         )
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
-        """Start a batch operation on the workflows that its query finds; the server runs it by itself."""
+        """Start a batch operation, which the server runs in the background."""
         from google.protobuf.field_mask_pb2 import FieldMask
         from temporalio.api.batch import v1
         from temporalio.api.common.v1 import Payloads
@@ -133,9 +133,9 @@ class TemporalWriter:
         )
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata, as JSON; none is ever removed.
+        """Write entries of a version's metadata, as JSON. Entries are never removed.
 
-        Server 1.29.1 does not answer for a while once an entry has been removed.
+        After an entry has been removed, server 1.29.1 does not answer for a while.
         """
         await self._write(
             "UpdateWorkerDeploymentVersionMetadata",
@@ -156,8 +156,8 @@ class TemporalWriter:
         return VersioningOverride(pinned=pinned)
 
     async def _write(self, method: str, **fields: Any) -> None:
-        """Make the call of WorkflowService with this name."""
-        if method != "StartBatchOperation":  # its operation has the identity
+        """Make a call to WorkflowService."""
+        if method != "StartBatchOperation":  # its operation contains the identity
             fields["identity"] = self._identity
         call = Call(self._spec, method, fields, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
@@ -170,16 +170,16 @@ def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Paylo
 
 
 class Pruned(NamedTuple):
-    """What became of old records."""
+    """The result of deleting old records."""
 
     deleted: Sequence[str]
-    """The build IDs."""
+    """Build IDs."""
     refused: Sequence[str]
-    """Why others were not deleted, each with its build ID."""
+    """Error messages, each with its build ID."""
 
 
 async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -> Pruned:
-    """Delete the records one after another; after three refusals it tries no more."""
+    """Delete the records one after another; stops after three errors."""
     deleted: list[str] = []
     refused: list[str] = []
     for record in records:
@@ -195,13 +195,13 @@ async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -
 
 
 class Batches(Protocol):
-    """Reads workflows, and batch operations on them."""
+    """Reads workflows and batch operations."""
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None: there is none with this ID."""
+        """The progress of a batch operation; None if it does not exist."""
 
     async def count(self, query: str) -> int:
-        """The number of workflows that a query finds."""
+        """The number of workflows that match a query."""
 
 
 async def begin(
@@ -211,10 +211,10 @@ async def begin(
     writer: TemporalWriter,
     say: Callable[[str], None],
 ) -> bool:
-    """Start the due action on a version's workflows; True: it was started, and the version is marked.
+    """Start a due action on a version's workflows; returns whether it was started and noted.
 
-    The ID of the batch operation is marked first, so that one that was started without the last mark is
-    found. An entry that finds no workflows is marked too.
+    The ID of the batch operation is marked before the start, so that the operation is found even if the last
+    mark could not be written. The version is also marked if no workflow matches.
     """
     spec, build_id, repeat = target.spec, scheduled.build_id, scheduled.repeat
     version = target.versions[build_id]
@@ -222,10 +222,10 @@ async def begin(
     batch = batch_of(target, build_id, scheduled.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # otherwise it would be reported as done to an account that can start it but not mark it; a second
-        # one by `twgen drain` counts for the same entry
+        # an account that can start the operation but not mark it must not report it as done; a second one,
+        # started by `twgen drain`, counts for the same entry of the policy
         raise NegativeAnswer(
-            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to start it again,"
+            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to restart it,"
             " run the command that `twgen plan` shows with --again"
         )
     number = state.total if state else await batches.count(still_open(batch.query))
@@ -239,7 +239,7 @@ async def begin(
     begun_at = (state.started_at if state else None) or target.now
     await writer.mark(build_id, begun_mark(version, scheduled, begun_at, number))
     if number:
-        why = "those that started since the last time" if repeat else "as its RolloutPolicy says"
+        why = "which started since the last time" if repeat else "as its RolloutPolicy says"
         say(f"{spec.worker_deployment}: started to {change}, {why} (batch {batch.job_id})")
     return True
 
@@ -247,7 +247,7 @@ async def begin(
 async def start(
     writer: TemporalWriter, target: Target, scheduled: ScheduledAction | None, batch: Batch, reason: str
 ) -> None:
-    """Start a batch operation, after a mark with the job ID of an entry's first one."""
+    """Start a batch operation. For the first one of a policy's entry, its job ID is marked before."""
     if scheduled and not (scheduled.is_announced or scheduled.is_begun):
         version = target.versions[scheduled.build_id]
         await writer.mark(scheduled.build_id, announced_mark(version, scheduled))

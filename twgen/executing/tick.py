@@ -1,4 +1,4 @@
-"""Checks of all rollouts of a cluster: which renders are outdated, and which Jobs must run again."""
+"""Checks all rollouts in a cluster for outdated renders and for Jobs that must run again."""
 
 import asyncio
 from collections import defaultdict
@@ -43,19 +43,19 @@ from twgen.reporting.bugs import Bug
 
 
 class Worker(NamedTuple):
-    """A worker whose rollout a cluster carries out."""
+    """A worker with an intent in the cluster."""
 
     intent: Intent
     spec: WorkerSpec
     ended: EndedJob | None
-    """The newest Job of its intent, if it has ended."""
+    """The newest Job of the intent, if it has ended."""
     status: RolloutStatus | None = None
     is_skipped: bool = False
-    """Argo CD has skipped its hook, and no Job has its intent."""
+    """Whether Argo CD has skipped the hook, so that no Job has the intent."""
 
     @property
     def driver(self) -> Driver:
-        """The program that carries it out."""
+        """The program that carries out the rollout."""
         if self.intent.is_rolled_out_by_hand:
             return Driver.NONE
         if self.intent.is_by_tick:
@@ -64,7 +64,7 @@ class Worker(NamedTuple):
 
     @property
     def is_carried_out(self) -> bool:
-        """A rollout in the cluster has not ended yet."""
+        """Whether a rollout in the cluster has not ended yet."""
         return not self.ended and self.driver is not Driver.NONE
 
 
@@ -75,27 +75,27 @@ class TickResult:
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The statuses of the workers whose traffic nothing in the cluster moves now."""
+    """The statuses of workers whose traffic no program in the cluster changes now."""
     failures: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """About rights that are missing, which may be meant so."""
+    """Warnings about missing permissions, which may be intended."""
     unread: list[Unread] = field(default_factory=list)
-    """The workers that could not be read; `failures` has lines about them at the end of the check."""
+    """The workers that could not be read. At the end of the check, they are reported in `failures`."""
 
     @contextmanager
     def whatever_fails(self, subject: str) -> Iterator[None]:
-        """Collect the failure of one worker, also an unexpected one, so that it does not stop the others."""
+        """Collect any error of one worker, even a bug, so that the other workers are still checked."""
         try:
             yield
         except TwgenError as error:
             self.failures.append(str(error))
-        except Exception as error:  # noqa: BLE001 - a bug in one worker is no reason to leave the others alone
+        except Exception as error:  # noqa: BLE001 - a bug must not stop the checks of other workers
             self.failures.append(Bug.of(subject, error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
-        """The statuses that rollouts wrote in the cluster, with the newer state of their workers.
+        """The statuses in the cluster, updated with the newer state of their workers.
 
-        Phase and reason stay the rollout's own: most checks read neither task queues nor gates.
+        Phase and reason are not updated, because most checks do not read task queues and gates.
         """
         newest = {status.worker: status for status in statuses}
         for worker in newest.keys() & self.statuses.keys():
@@ -108,33 +108,33 @@ class _Observation:
     worker: Worker
     world: World
     attached: dict[str, AttachedRead]
-    """The attached objects, which are read once the plans say which ones there should be."""
+    """The attached objects, which are read after planning, because the plans say which ones should exist."""
 
     @property
     def caller(self) -> Caller:
-        """The identity that plans it."""
+        """The caller for the plan."""
         intent = self.worker.intent
         return replace(intent.caller, drives=not intent.is_rolled_out_by_hand)
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of its rollout."""
+        """The plan of the worker's rollout."""
         return make_plan([self.worker.spec], self.world, self.world.taken_at, self.caller)
 
     @property
     def status(self) -> RolloutStatus:
-        """Its current status."""
+        """The worker's current status."""
         status = make_status(self.plan, self.world, self.caller, self.attached)
         return rollout_status(status, self.plan.now, self.worker.intent.hash)
 
     @property
     def target(self) -> Target:
-        """Its target, as its rollout sees it."""
+        """The target version, as the rollout sees it."""
         intent, spec = self.worker.intent, self.worker.spec
         return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity)
 
     def note(self, result: TickResult) -> None:
-        """Keep its status, and whether a new render would differ."""
+        """Add the worker's status to the result, and the renders that are possible now."""
         intent, [plan] = self.worker.intent, self.plan.workers
         result.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
@@ -144,29 +144,29 @@ class _Observation:
 
 
 class Tick:
-    """The checks of one process, and what they remember: else they would ask and say some things again."""
+    """Runs the checks of one process. It remembers what it has reported and started, to avoid repetition."""
 
     def __init__(
         self, servers: TickServers, say: Callable[[str], None], allowed: TickSettings, *, goes_on: bool
     ) -> None:
-        """`say` gets every change that was made; `allowed` is what the operator permits.
+        """`say` is called with each change; `allowed` is what the operator permits.
 
-        `goes_on`: there is a next check.
+        `goes_on`: whether more checks follow.
         """
         self.servers, self.say, self.allowed, self._goes_on = servers, say, allowed, goes_on
-        # times are by the steady clock; each mapping is by worker, and forgets workers that are gone
+        # times are on the steady clock; each mapping is by worker, and workers that are gone are removed
         self.begun = defaultdict[str, dict[str, datetime]](dict)
-        """Until when a batch operation that was begun has nothing more to do, by job ID."""
+        """By job ID, the time until which a started batch operation needs no attention."""
         self.kept = defaultdict[str, dict[str, NextTry]](dict)
-        """When the deletion of an old record is tried again, by build ID."""
+        """When to try again to delete an old record, by build ID."""
         self._said = defaultdict[str, set[str]](set)
         self._busy: dict[str, int] = {}
-        """Why workers were not read although a later look may read them, and in how many looks in a row."""
+        """Transient reasons why workers were not read, with the number of consecutive failures."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Check once: delete the Jobs that must run again, and write the statuses that no Job writes."""
         result = TickResult()
-        # a turn of each Temporal server, so that one that never answers does not delay the others
+        # a limit for each Temporal server, so that one that never answers does not delay the others
         turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(8))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
         for memory in (self.begun, self.kept, self._said):
@@ -177,9 +177,9 @@ class Tick:
             with result.whatever_fails(worker.spec.worker_deployment):
                 await self._mind_hook(worker, result)
             if worker.ended and worker.ended.is_older:
-                # without reading Temporal: no Job has run for this intent yet
+                # Temporal need not be read: no Job has run for this intent yet
                 with result.whatever_fails(worker.spec.worker_deployment):
-                    why = "it ran for an earlier intent, which was deleted"
+                    why = "it belonged to an earlier intent, which was deleted"
                     await self._start_again(worker, worker.ended, why)
 
         async def check_namespace(group: Sequence[Worker]) -> None:
@@ -189,20 +189,23 @@ class Tick:
         await asyncio.gather(*map(check_namespace, by_place.values()))
         unread = result.unread
         if self._goes_on:
-            # a server over its limit is reported at the third look in a row: it may answer the next one
+            # a server over its rate limit is reported only after three failed reads in a row
             self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
             unread = [one for one in unread if self._busy.get(one.why, 3) >= 3]
         result.failures.extend(unread_lines(unread))
         return result
 
     def is_new(self, sentence: str, worker: str = "") -> bool:
-        """The sentence is not said yet; from now on it is. Without a worker, it is never forgotten."""
+        """Whether the sentence has not been said before; notes that it is said now.
+
+        Sentences about a worker are forgotten when it is gone; without `worker`, they are kept.
+        """
         is_new = sentence not in self._said[worker]
         self._said[worker].add(sentence)
         return is_new
 
     async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
-        """Check the workers of one namespace; only its reads need a turn on their Temporal server."""
+        """Check the workers of one namespace. Only the reads wait for a turn on the Temporal server."""
         unsettled = []
         async with turn:
             observations = await self._read(group, result)
@@ -212,7 +215,7 @@ class Tick:
                 await self._answer(worker, observation.world.taken_at, result)
             with result.whatever_fails(name):
                 observation.note(result)
-                # reads for routing are only made if there may be something to do
+                # the more expensive reads for routing are made only if there may be work
                 moves = not (observation.target.has_all_traffic or worker.is_carried_out)
                 if moves or self._may_end(observation) or self._records_due(observation):
                     unsettled.append(worker)
@@ -235,7 +238,7 @@ class Tick:
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
-        """Observe the workers that can be read."""
+        """Read the workers; those that cannot be read are left out."""
         world, unread = await self.servers.read([worker.spec for worker in workers], for_routing=for_routing)
         result.unread.extend(unread)
         attached: dict[str, AttachedRead] = {}
@@ -245,14 +248,14 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 observations.append(observation := _Observation(worker, own_world, attached))
-                with suppress(Exception):  # `note` raises it again, and it is reported there
+                with suppress(Exception):  # `note` raises it again, and reports it
                     plans += [plan.versions for plan in observation.plan.workers]
         if kinds := attached_to_read(plans):
             attached.update(await self.servers.attached(kinds))
         return observations
 
     async def _write_status(self, observation: _Observation, result: TickResult) -> None:
-        """Write the status of a worker whose traffic nothing in the cluster moves, if it is news."""
+        """Write the status of a worker whose traffic no program in the cluster changes, if it has changed."""
         worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
         if worker.driver is Driver.NONE:
@@ -261,7 +264,7 @@ class Tick:
             status = since_its_hook(before, observation.status)
         if not status:
             return
-        # the resource version, since a Job may have taken over in the meantime
+        # with the resource version, because a Job may have taken over since
         since, version = (
             (since_when(before, status), before.resource_version) if before else (status.since, "")
         )
@@ -269,13 +272,13 @@ class Tick:
         status = replace(status, since=since, resource_version=version, permits=permits)
         result.unmoved[status.worker] = status
         if not before or is_news(before, status):
-            why = "cannot write its status, which has no Job to write it"
+            why = "cannot write its status, which no Job writes"
             with self._permitted(status.worker, why, result):
                 cluster = self.servers.writer(worker.intent)
                 await cluster.record(write_rollout_status(status), over=status.resource_version)
 
     async def _run_again(self, observation: _Observation) -> None:
-        """Start a rollout again that has ended and has something to do: Argo CD makes a tracked Job anew."""
+        """Restart a rollout that has ended but has work again. Argo CD recreates a deleted, tracked Job."""
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_older or worker.driver in {Driver.HOOK, Driver.NONE}:
             return
@@ -283,14 +286,13 @@ class Tick:
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
-        """Take over the rollout of a hook that Argo CD skipped, or say so; leave one that its hook took back.
+        """Take over a rollout, or report it, if Argo CD skipped its hook; give it back if the hook runs.
 
-        Its rollout begins once the intent has the annotation, and needs only the rights that driver Tick
-        needs.
+        The rollout begins once the intent has the annotation. It needs the same permissions as driver Tick.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
         if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:
-            with self._permitted(name, "cannot remove that tick took over its rollout", result):
+            with self._permitted(name, "cannot remove the note that tick took over its rollout", result):
                 await self.servers.writer(intent).take_over(lasts=False)
                 if intent.taken_over == TAKEN_BACK:
                     self.say(f"{name}: its hook carries out its rollout again, in place of tick")
@@ -315,10 +317,10 @@ class Tick:
                 await self.servers.writer(intent).add_event("Warning", RoutingReason.HOOK_SKIPPED, says, now)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
-        """Refuse the requests that no Job will take, or let a Job that has ended run again for one."""
+        """Refuse requests that no Job will take, or restart an ended Job to take them."""
         status, ended = worker.status, worker.ended
         if not status or worker.is_carried_out:
-            return  # its rollout takes them
+            return  # the rollout takes them
         refused = []
         for pending in status.pending:
             if not (request := pending.waiting):
@@ -326,36 +328,36 @@ class Tick:
             if why := refused_without_job(request, status, now, worker.driver):
                 refused.append((pending, Answer(request, AnswerState.REFUSED, why)))
             elif ended:
-                # it answers the other requests too
-                await self._start_again(worker, ended, f"it is to take a request: {request}")
+                # the Job answers the other requests too
+                await self._start_again(worker, ended, f"a request is waiting: {request}")
                 return
         says = [f"{each.request}: {each.message}" for _, each in refused]
         if refused:
-            # the requests may stay for long
+            # if they cannot be refused, the requests may stay for a long time
             with self._permitted(status.worker, f"cannot refuse {'; '.join(says)}", result):
                 await self.servers.writer(worker.intent).answer(*refused)
                 self.say(f"{status.worker}: refused {'; '.join(says)}")
 
     @contextmanager
     def _permitted(self, worker: str, failure: str, result: TickResult) -> Iterator[None]:
-        """Write into the cluster; if the account may not, that is a warning, once."""
+        """Wraps a write to the cluster. A missing permission is a warning, which is reported once."""
         try:
             yield
         except Forbidden as error:
             if self.is_new(failure, worker):
-                rights = "does the account have the rights of deploy/tick/statuses?"
+                rights = "does the account have the permissions in deploy/tick/statuses?"
                 result.warnings.append(f"{worker}: {failure}: {rights} ({error})")
 
     async def _start_again(self, worker: Worker, ended: EndedJob, because: str) -> None:
         name = worker.spec.worker_deployment
         if worker.driver is Driver.TICK and self.servers.begin_again(worker.intent):
-            self.say(f"{name}: its rollout, which had ended, goes on: {because}")
+            self.say(f"{name}: restarted its rollout, which had ended: {because}")
         elif ended.job:
             await self.servers.writer(worker.intent).delete_job(ended.job)
             self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
-        """A batch operation may be due; after one that has started, the next may be due only later."""
+        """Whether a batch operation may be due. After a start, the next one is not due for some time."""
         target, now = observation.target, self.servers.steady()
         if not (self.allowed.drains and may_end_workflows(target)):
             return False
@@ -364,37 +366,37 @@ class Tick:
         return any(begun.get(job_id, now) <= now for job_id in job_ids)
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
-        """Some of the records that the policy of a worker no longer keeps; none if it is not allowed."""
+        """Some of the old records to delete by the worker's policy, if the operator permits it."""
         if not self.allowed.prunes:
             return []
         now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
         waiting = {build_id for build_id, again in kept.items() if again.at > now}
         records = records_to_prune(observation.target)
-        # the rest comes soon enough
+        # later checks delete the rest
         return [record for record in records if record.build_id not in waiting][:10]
 
     async def _prune(self, observation: _Observation, result: TickResult) -> None:
-        """Delete the records that are due, by facts of now."""
+        """Delete the records that are due, after a new check for open workflows."""
         worker, kept = observation.target.spec.worker_deployment, self.kept
         if not (due := self._records_due(observation)):
             return
         target = observation.target
         listed = {version.build_id for version in target.temporal.versions}
         kept[worker] = {build_id: again for build_id, again in kept[worker].items() if build_id in listed}
-        # before it is tried: a failure in the middle is no reason to try the same ones at every check
+        # noted before the attempt, so that after an error the same records are not tried at every check
         for record in due:
             before = kept[worker].get(record.build_id)
             kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
         servers = self.servers.of(target.spec)
         unneeded = await servers.without_open_workflows(due)
         pruned = await delete_records(servers.temporal(target.identity), unneeded)
-        # a record that the server still lists is tried again after its pause, as one that was kept
+        # a record that the server still lists is tried again after its pause
         for build_id in pruned.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
         result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in pruned.refused)
 
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
-        """Start the due actions on workflows of draining versions, and note those that started before."""
+        """Start the due actions on workflows of draining versions, and note those that already run."""
         if not self.allowed.drains:
             return
         target, now = observation.target, self.servers.steady()

@@ -1,6 +1,6 @@
-"""A rollout that no person watches: it waits for others to fix problems, and reports to its cluster.
+"""Runs a rollout in a cluster without a person: it waits until others fix problems, and reports them.
 
-It answers requests: it takes one, carries it out once, and writes what came of it.
+It also takes people's requests, carries out each one once, and writes the result.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from twgen.executing.adjustments import Adjustments
 from twgen.executing.cluster import EventType
 from twgen.executing.journal import Journal, is_current
 from twgen.executing.ports import IntentPlace, IntentServers
-from twgen.executing.rollout import Rollout
+from twgen.executing.rollout import RolloutLoop
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.reasons import RoutingReason
@@ -30,21 +30,21 @@ from twgen.planning.worker_status import AttachedRead, attached_to_read, make_st
 from twgen.records.intent import Intent, UnusableIntent
 
 _LAST_TRIES = 12
-"""How often writing the end of a rollout is tried."""
+"""How often to try to write the final status or answers."""
 
 
 class _Limit(NamedTuple):
-    """When a rollout is given up, on the event loop's clock (None: never), and how that is said."""
+    """When a rollout is given up, on the event loop's clock (None for never), and the same in words."""
 
     ends: float | None
     text: str
 
 
 async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Roll out the intent of that hash (empty: any), within this number of seconds (None: no limit).
+    """Roll out the intent with this hash (any if empty), within this number of seconds (None for no limit).
 
-    The last plan; None: the intent no longer exists. Raises as `Rollout.run` does, but waits for problems
-    that others can fix, and writes the reason of its end into the cluster.
+    Returns the last plan; None if the intent no longer exists. Raises the same errors as `RolloutLoop.run`,
+    but waits until others fix a problem, and writes the reason for its end to the cluster.
     """
     limit = _Limit(None, "")
     if within is not None:
@@ -59,23 +59,23 @@ async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) 
                 return plan
             journal = Journal(place.writer(intent), intent, place.view.say)
             plan = await _roll_out(place, journal, limit)
-            # an intent that was deleted and made again may be the same in all but its UID
+            # if an intent was deleted and recreated, only its UID may differ
             if plan.routing.reason is not RoutingReason.SUPERSEDED:
                 return plan
     except UnusableIntent as error:
         await _refuse(place, error)
         raise
     except Exception as error:
-        # nothing is written after SIGTERM: a reader of a status also reads its Jobs
+        # not after SIGTERM: a reader of the status sees from its Jobs that the rollout has ended
         if journal and await is_current(place, journal.intent):
             is_bug = not isinstance(error, TwgenError)
-            why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)
+            why = f"it ended because of a bug ({type(error).__name__})" if is_bug else str(error)
             await journal.leave(why, place.now())
         raise
 
 
 async def _refuse(place: IntentPlace, error: UnusableIntent) -> None:
-    """Report once that an intent cannot be carried out, and refuse the requests that wait for it."""
+    """Report once that an intent cannot be carried out, and refuse its pending requests."""
     intent, status = error.intent, None
     writer, why = place.writer(intent), str(error)
     with suppress(TwgenError):
@@ -104,7 +104,7 @@ async def _refuse(place: IntentPlace, error: UnusableIntent) -> None:
 
 
 async def _intent(place: IntentPlace, intent_hash: str, limit: _Limit) -> Intent | None:
-    """The intent, as soon as it can be read; None: it no longer exists."""
+    """Wait until the intent can be read; None if it no longer exists."""
     failure = ""
     try:
         async with asyncio.timeout_at(limit.ends):
@@ -120,8 +120,8 @@ async def _intent(place: IntentPlace, intent_hash: str, limit: _Limit) -> Intent
         raise OutOfTime(f"{place.name} is not settled {limit.text}: {failure}") from None
 
 
-class IntentRollout(Rollout):
-    """The rollout of an intent, which reports to its cluster."""
+class IntentRollout(RolloutLoop):
+    """The rollout of an intent in a cluster, to which it reports."""
 
     is_unattended = True
     servers: IntentServers
@@ -133,27 +133,27 @@ class IntentRollout(Rollout):
         self.cause = {"intent": intent.hash, "application": intent.application}
         self._place, self._journal = place, journal
         self._attached: list[AttachedInCluster] | None = None
-        """The attached objects at the last look; None: they were not read then."""
+        """The attached objects at the last read; None if they were not read."""
         self._adjustments = Adjustments(
             servers.cluster, self.attached, say, self.fail, has_hook=intent.has_hook
         )
 
-    async def look(self) -> World:
-        """All of its worker, and whether it may continue."""
+    async def read(self) -> World:
+        """Read the worker, and check whether the rollout may continue."""
         with self._journal.asking(self._place.now()):
             world = await self.servers.read()
-            # read last, since it permits the next write
+            # read last, because it permits the next write
             state = await self.servers.state()
         return world.with_rollout(self.spec.key, state)
 
-    async def glance(self) -> WorkerDeployment | None:
-        """Its traffic; None: it may not continue."""
+    async def read_routing(self) -> WorkerDeployment | None:
+        """Read only the routing; None if the rollout must not continue."""
         with self._journal.asking(self._place.now()):
-            temporal, state = await self.servers.glance(), await self.servers.state()
+            temporal, state = await self.servers.read_routing(), await self.servers.state()
         return None if state.is_stopped else temporal
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Show it, and write it into the cluster together with the state of attached objects."""
+        """Show the state, and write it to the cluster together with the state of attached objects."""
         self.view.show(plan, world, self.caller)
         self._attached = None
         may_list = self.spec.policy.owner_references is OwnerReferences.RENDER
@@ -164,11 +164,11 @@ class IntentRollout(Rollout):
         await self._journal.record(plan.workers[0], make_status(plan, world, self.caller, read))
 
     async def attached(self) -> list[AttachedInCluster]:
-        """The objects of the last look; raises if they were not read then and cannot be read now."""
+        """The attached objects at the last read, or read now; raises if they cannot be read."""
         return await self.servers.attached() if self._attached is None else self._attached
 
     async def fail(self, failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
-        """Write a failure into the cluster."""
+        """Report a failure to the cluster."""
         await self._journal.fail(failure, reason, self._place)
 
     async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:
@@ -176,9 +176,9 @@ class IntentRollout(Rollout):
         return await self._adjustments.make(plan, state)
 
     async def is_asked(self) -> bool:
-        """There is a request; if it cannot be read, the next look reports that.
+        """Whether there is a request, or a changed intent. If that cannot be read, the next read reports it.
 
-        A status that somebody has deleted or changed is written again.
+        If another client has deleted or changed the status, it is written again.
         """
         with suppress(TwgenError):
             reported = await self.servers.reported()
@@ -188,9 +188,9 @@ class IntentRollout(Rollout):
         return False
 
     async def answer(self, target: Target) -> bool:
-        """Carry out the first request that there is, by what was just read of the target; True: look again.
+        """Carry out the first request, based on the last read; returns whether to read again.
 
-        Raises TwgenError if it is not known what came of it: the next look tells.
+        Raises TwgenError if the outcome is unknown; the next read shows it.
         """
         state = target.world.rollout
         if state.is_superseded or state.older_pods:
@@ -221,39 +221,39 @@ class IntentRollout(Rollout):
             raise
         except TwgenError as error:
             if answer.request.verb.slows:
-                raise  # it may be repeated, so it is tried until it is done
-            # a connection that breaks may have broken after the request
-            found = self.target_of(await self.look())
+                raise  # such a request may be repeated, so it is tried until it succeeds
+            # the request may have succeeded before the connection broke
+            found = self.target_of(await self.read())
             if is_in_effect(answer.request, found):
                 return ended(answer, AnswerState.DONE)
             return after_interruption(answer, found) or ended(answer, AnswerState.REFUSED, str(error))
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
     async def _remove(self, pending: PendingRequest, target: Target) -> None:
-        """Remove what is no request, or was answered before and came back."""
+        """Remove an invalid request, or one that was answered before and came back."""
         request, wrong = pending.request, pending.wrong
         if request and pending.answer and request != pending.answer.request:
-            wrong = f"{request}: its ID {request.id} is that of an answered request"
+            wrong = f"{request}: an earlier request, which was answered, had the same ID {request.id}"
         await self.servers.cluster.answer((pending, None))
         if wrong:
-            await self._tell(AnswerState.REFUSED, wrong, target)
+            await self._report(AnswerState.REFUSED, wrong, target)
 
     async def _write_answers(self, target: Target, *answers: tuple[PendingRequest, Answer]) -> str:
-        """Write answers, and tell of the final ones; the new version of the status."""
+        """Write answers, and report the final ones; returns the new resource version of the status."""
         version = await self.servers.cluster.answer(*answers)
         for _, answer in answers:
             if answer.is_final:
-                await self._tell(answer.state, f"{answer.request}: {answer.message}", target)
+                await self._report(answer.state, f"{answer.request}: {answer.message}", target)
         return version
 
-    async def _tell(self, state: AnswerState, message: str, target: Target) -> None:
-        """Say it in the log, and as an Event; the request is answered even if that fails."""
+    async def _report(self, state: AnswerState, message: str, target: Target) -> None:
+        """Report an answer in the log and as an Event. The request is answered even if that fails."""
         self.view.say(f"{target.spec.worker_deployment}: {state}: {message}")
         kind: EventType = "Normal" if state is AnswerState.DONE else "Warning"
         try:
             await self.servers.cluster.add_event(kind, f"Request{state.value}", message, target.now)
         except TwgenError as error:
-            self.view.say(f"no Event tells of it: {error}")
+            self.view.say(f"could not write an Event about it: {error}")
 
 
 async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> WorkerPlan:
@@ -270,7 +270,7 @@ async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> Work
             worker, last_state = rollout.spec.worker_deployment, journal.last_state(place.now())
             raise OutOfTime(f"{worker} is not settled {limit.text}: {last_state}") from error
         plan = settled
-    # a reader of the status would wait for ever for its end
+    # a reader of the status would otherwise wait forever for the end of the rollout
     for _ in range(_LAST_TRIES):
         if not journal.unwritten:
             return plan

@@ -137,7 +137,7 @@ class GitHistory:
         return GitHistory({**self.versions, **more.versions}, self.ends or more.ends)
 
 
-class Recorded(NamedTuple):
+class RecordedRun(NamedTuple):
     """A run of a workflow whose history a server keeps."""
 
     workflow_type: str

@@ -1,1 +1,1 @@
-"""Reading the input of decisions; a world that cannot be read is an error, never empty."""
+"""Reads the input for decisions. A state that cannot be read is an error, and never taken as empty."""

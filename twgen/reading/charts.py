@@ -1,4 +1,4 @@
-"""What twgen finds in the files of a chart, beside what helm renders from them."""
+"""Warns about mistakes in the files of a Helm chart that its output does not show."""
 
 import re
 import time
@@ -19,11 +19,11 @@ _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
 _OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
 _MOST_BYTES = 2**20
-"""Of each file of a chart: what is longer is data."""
+"""Only this much of each file is searched: a longer file contains data."""
 
 
 def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Problem]:
-    """A warning for each placeholder of twgen that helm replaces with nothing; raises InvalidInput."""
+    """Warn about each twgen placeholder that helm replaces with nothing; raises InvalidInput."""
     if settings.kind != HELM or len(paths) != 1:
         return
     chart = Path(paths[0])
@@ -38,22 +38,22 @@ def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Pr
 
 
 def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each text in a worker's pods that differs in another render of its chart.
+    """Warn about each value in a worker's pods that differs between two renders of its chart.
 
-    It renders the chart if that has a random function or the time; raises InvalidInput.
+    The chart is rendered again only if it uses random functions or the time; raises InvalidInput.
     """
     if settings.kind != HELM or len(paths) != 1:
         return
     texts = [text for _, text in _texts(settings, Path(paths[0]))]
-    tells_time = any(re.search(_TIME, text) for text in texts)
-    if tells_time or any(re.search(_RANDOM, text) for text in texts):
-        if tells_time:
-            time.sleep(1.0)  # the functions tell whole seconds
+    uses_time = any(re.search(_TIME, text) for text in texts)
+    if uses_time or any(re.search(_RANDOM, text) for text in texts):
+        if uses_time:
+            time.sleep(1.0)  # so that even a time in whole seconds differs
         yield from _differences(workers, read_input(settings, paths, Sources(), ledgers=False))
 
 
 def _is_for_helm(text: str, match: re.Match[str]) -> bool:
-    """The placeholder is an action of the template, and no text in one."""
+    """Whether the placeholder is itself a template action, and not text inside one."""
     return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
 
 
@@ -66,12 +66,12 @@ def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator
         for place in ("spec.template", "spec.deployment.template"):
             pods, other_pods = (value_at(item.value, *place.split(".")) for item in (document, other))
             for path in differing_paths(pods, other_pods, place):
-                why = "is another text at each render of the chart, so that each makes another version"
-                yield Problem.at(document, path, f"{why}: leave out random texts, and the time")
+                why = "differs in each render of the chart, so that each render creates a new version"
+                yield Problem.at(document, path, f"{why}: do not use random values or the time")
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
-    """What the chart renders, also by its subcharts, and its values; an archive may hold anything."""
+    """The templates of the chart and its subcharts, and its values. Archives count as random, unread."""
     yield Path("values"), settings.values
     files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))
     for file in (

@@ -1,7 +1,7 @@
-"""A program of its own: it confines itself by the kernel of Linux, then becomes another program.
+"""A separate program that restricts itself with features of the Linux kernel, then runs another program.
 
-`confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`: that program may read FOLDER, read and write PRIVATE, and
-open no socket. It exits with `CANNOT`, and says why on stderr, if the kernel cannot confine it.
+`confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`: PROGRAM may read FOLDER, read and write PRIVATE, and open no
+socket. If the kernel cannot restrict it, it exits with `CANNOT` and prints the reason to stderr.
 """
 
 import ctypes
@@ -12,11 +12,11 @@ import struct
 import sys
 
 CANNOT = 125
-"""The exit status of a kernel that cannot confine."""
+"""The exit status if the kernel cannot restrict the program."""
 _CANNOT_RUN = 126
-"""The exit status of a program that cannot be run, the same as a shell's."""
+"""The exit status if the program cannot be run, as in a shell."""
 MOST_BYTES = 16 * 2**20
-"""The longest file that may be written, and the longest output."""
+"""Limit of each file that is written, and of the output."""
 MOST_MEMORY = 768 * 2**20
 _MOST_SECONDS = 30
 # https://docs.kernel.org/userspace-api/landlock.html
@@ -27,7 +27,7 @@ _PATH_BENEATH = 1
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""The machine's number for seccomp, and the number of its call that makes a socket."""
+"""For each architecture: its number in seccomp, and the number of the system call `socket`."""
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 13, 0x80000000
 
@@ -39,7 +39,7 @@ class _Program(ctypes.Structure):
 
 
 def at_most(limit: int, most: int) -> int:
-    """A value for a limit of `resource`: `most`, or this process's hard limit if that is lower."""
+    """`most`, or this process's hard limit if that is lower. `limit` is a constant of `resource`."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
@@ -91,7 +91,7 @@ def _confine_network() -> None:
 
 
 def main(folder: str, private: str, program: str, *arguments: str) -> None:
-    """Become the program, confined."""
+    """Restrict this process, then replace it with the program."""
     for limit, most in (
         (resource.RLIMIT_DATA, MOST_MEMORY),
         (resource.RLIMIT_FSIZE, MOST_BYTES),

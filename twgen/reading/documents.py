@@ -1,6 +1,6 @@
-"""Reading documents and the records of twgen and its operator from files, folders and stdin.
+"""Reads documents, and the records of twgen and its operator, from files, folders and stdin.
 
-And finding the lines of problems in them.
+It also finds the line of each problem.
 """
 
 import errno
@@ -45,28 +45,31 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Sources:
-    """The bytes that documents came from. Stdin or a pipe can be read only once, so they are kept."""
+    """Reads the files of documents. Stdin and pipes can be read only once, so their content is kept."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
     def keep(self, source: str, content: bytes) -> None:
-        """Use these bytes for a source that is not a file."""
+        """Keep the content of a source that is not a file."""
         self._kept[source] = content
 
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
-        """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
+        """Read a file or stdin, but at most `most` + 1 bytes, so that the caller can detect too large input.
+
+        Raises InvalidInput if it cannot be read.
+        """
         if source in self._kept:
             return self._kept[source]
         is_stdin = source == STDIN
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
                 status = os.fstat(file.fileno())
-                size = min(status.st_size, most) + 1  # Python allocates memory for all of it
+                size = min(status.st_size, most) + 1  # Python allocates all of this memory at once
                 content = file.read(size)
-                if len(content) == size:  # it has grown, or is not a file
+                if len(content) == size:  # the file has grown, or is a pipe
                     content += file.read(most + 1 - size)
-                if is_stdin or not stat.S_ISREG(status.st_mode):  # a file as stdin is at its end now
+                if is_stdin or not stat.S_ISREG(status.st_mode):  # reading stdin again would start at the end
                     self._kept[source] = content
                 return content
         except OSError as error:
@@ -75,18 +78,18 @@ class Sources:
 
 
 class Documents(NamedTuple):
-    """The documents of all files, and a line for each file or folder that could not be read in full."""
+    """The documents in all files, and a message for each file or folder that could not be read completely."""
 
     documents: tuple[Document, ...]
     unreadable: tuple[str, ...]
 
 
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
-    """Every document under the paths, in order, each file once; raises InvalidInput if there is none.
+    """Read all documents under the paths, in order; raises InvalidInput if there is none.
 
-    A file with several names has the first of them. An entry of a folder that cannot be read gets a line.
-    A folder is read with everything below it, except hidden entries; `-` is stdin. A path without any
-    document is a line of `unreadable`.
+    Folders are read recursively, without hidden entries; `-` is stdin. Each file is read once, under the
+    first of its names. Entries that cannot be read, and paths without a document, are reported in
+    `unreadable`.
     """
     paths = tuple(paths)
     read = _Read(sources)
@@ -107,23 +110,23 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
     silent = (path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable))
-    missing = (f"no document found in {path}: fix it, or leave it out" for path in silent)
+    missing = (f"no document found in {path}: correct the path, or leave it out" for path in silent)
     return Documents(tuple(read.documents), (*read.unreadable, *missing))
 
 
 @dataclass(eq=False, repr=False)
 class _Read:
-    """The documents of the files that were read so far."""
+    """The documents that were read so far."""
 
     sources: Sources
     documents: list[Document] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     budget: Budget = field(default_factory=Budget)
     _charts: set[PurePath] = field(default_factory=set)
-    """Charts that `unreadable` names already: all their files need the same command."""
+    """Charts that are already in `unreadable`: one message is enough for all files of a chart."""
 
     def add(self, file: str) -> bool:
-        """Read a file, and return whether there was anything in it."""
+        """Read a file; returns whether it contained anything."""
         text, number = b"", len(self.documents)
         try:
             text = self.sources.text(file)
@@ -144,7 +147,7 @@ class _Read:
         return len(self.documents) > number
 
     def _refuse_too_many(self, file: str) -> None:
-        """The items of Lists are documents too."""
+        """Check the limit again, because the items of Lists count as documents too."""
         most = self.budget.limits.documents
         if len(self.documents) > most:
             del self.documents[most:]
@@ -152,9 +155,9 @@ class _Read:
 
 
 def ledger_folder(path: str) -> Path:
-    """The ledger folder of a path: in a folder of specs, or next to a file.
+    """The ledger folder for a path: inside a folder of specs, or next to a file.
 
-    Raises InvalidInput if something else has that name.
+    Raises InvalidInput if there is something else with that name.
     """
     place = Path(path)
     folder = (place if path != STDIN and is_folder(path) else place.parent) / LEDGER_FOLDER
@@ -169,9 +172,9 @@ def ledger_folder(path: str) -> Path:
 
 
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
-    """`file:line: problem` for a file that is not YAML.
+    """A message `file:line: problem` about a file that is not valid YAML.
 
-    Conflict markers come first, with the remedy; then `instead`, the caller's own message, if any.
+    It reports conflict markers if there are any, else the caller's message `instead`, else the error.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
@@ -184,22 +187,23 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
                 f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
                 f" --ours {file}` or `--theirs`; then run `twgen lock`"
             )
-        return f"{source}:{line}: there are conflict markers of a merge: {resolve}"
+        return f"{source}:{line}: the file contains merge conflict markers: {resolve}"
     place = f"{source}:{error.line}" if error.line else source
     return f"{place}: {instead or error.message}"
 
 
 def repository_root(file: str) -> Path | None:
-    """The folder of the Git repository that a file is in.
+    """The root folder of the Git repository that contains a file.
 
-    Git itself also accepts a folder that only looks like a repository, and a commit can add such a folder.
+    It must contain `.git`. Git itself also accepts a folder that only looks like a repository, and a commit
+    could add such a folder.
     """
     folder = Path(os.path.realpath(file)).parent
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 def is_folder(path: str) -> bool:
-    """The path is a folder. Raises InvalidInput if it does not exist."""
+    """Whether the path is a folder; raises InvalidInput if it does not exist."""
     if path == STDIN:
         return False
     try:
@@ -218,9 +222,9 @@ def _place(path: str) -> str:
 
 
 def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
-    """Every document file below a folder: its name here, and its real place."""
+    """All document files below a folder, each with its name and its real path."""
     root = _place(folder)
-    # a loop, because folders can nest deeper than Python calls
+    # not recursive, because folders can be nested deeper than Python calls
     ahead = [(folder, root, True)]
     while ahead:
         name, place, is_folder = ahead.pop()
@@ -231,7 +235,7 @@ def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Iterator[tuple[str, str, bool]]:
-    """The document files and folders in a folder, by name: name here, real place, whether it is a folder."""
+    """The document files and folders in a folder, sorted: (name, real path, whether it is a folder)."""
     try:
         with os.scandir(folder) as listing:
             entries = sorted(
@@ -252,12 +256,12 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
             continue
         target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
         if entry.is_dir():
-            if not is_link:  # the files of a folder are read at its own place
+            if not is_link:  # its files are read under their real path
                 yield name, target, True
         elif is_document and entry.is_file():
             yield name, target, False
         elif is_document:
-            unreadable.append(f"{name} is not a file or folder: remove it, or give it as a PATH of its own")
+            unreadable.append(f"{name} is not a file or folder: remove it, or pass it as a separate PATH")
 
 
 def _why_not_followed(link: str, root: str) -> str:
@@ -274,10 +278,11 @@ def _why_not_followed(link: str, root: str) -> str:
 def located(
     problems: Iterable[Problem], sources: Sources, most: int = DEFAULT.text_bytes
 ) -> tuple[Located, ...]:
-    """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
+    """Find the lines of problems, and sort the problems by line within each file.
 
-    If a message refers to another place, it ends with that place: `the other is at pay.yaml:14`. Of very many
-    problems only the first are kept, with one that says that there are more.
+    Lines are counted from 1; None means that the problem has no line. A message that refers to another place
+    ends with that place: `the other is at pay.yaml:14`. If there are very many problems, only the first are
+    kept, with a note that there are more.
     """
     problems = tuple(shortened(tuple(problems), MOST_REPORTED_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
@@ -287,7 +292,7 @@ def located(
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
     lines: dict[tuple[str, int, str], int | None] = {}
     for source, targets in places.items():
-        from twgen.yaml.events import lines_of  # most runs find nothing wrong
+        from twgen.yaml.events import lines_of  # most runs find no problem
 
         steps = [(index, *parse_path(path)) for index, path in targets]
         numbers = lines_of(sources.text(source, most), steps)
@@ -314,11 +319,11 @@ _FROM_FORM = (
     ", and this one contains it under operator.yaml: give only that text, as `kubectl get configmap -n argocd"
     " twgen-operator -o jsonpath='{.data.operator\\.yaml}'` prints it"
 )
-_SNAPSHOT_LIMITS = replace(WORLD, remedy="take the snapshot of fewer workers")
+_SNAPSHOT_LIMITS = replace(WORLD, remedy="take a snapshot of fewer workers")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
-    """The world of a snapshot file; raises StateUnavailable with its first problem."""
+    """Read a snapshot file; raises StateUnavailable with its first problem."""
     from twgen.records.snapshot import parse_snapshot
 
     try:
@@ -335,7 +340,7 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 
 
 def read_operator_file(path: str, sources: Sources) -> Operator:
-    """The operator's configuration; raises InvalidDocuments with all its problems."""
+    """Read the operator's configuration; raises InvalidDocuments with all its problems."""
     from twgen.records.operator_config import parse_operator
     from twgen.specs.manifests import refusals_of_pod
 
@@ -393,11 +398,11 @@ def _read_record(
 def ledger_files(
     specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path
 ) -> tuple[Mapping[str, Path], list[str]]:
-    """The file that records each worker, and a line for each worker that another ledger records too.
+    """The ledger file for each worker, and a warning for each worker that is in several ledgers.
 
-    `folder` is the ledger of specs that are not in a file.
-    A worker stays in the file that has it. A new one gets a file in the ledger next to its spec: a command
-    that reads the spec, from a folder or as a file, reads that ledger too.
+    A worker that is recorded stays in its file. A new worker gets a file in the ledger next to its spec,
+    because a command that reads the spec also reads that ledger. `folder` is the ledger for specs that are
+    not in files.
     """
     files: dict[str, dict[str, None]] = {}
     for place in recorded:
@@ -412,7 +417,7 @@ def ledger_files(
         by_worker[worker] = Path(file) if file else ledger / name
         if other_files := [other for other in nearness if nearness[other] < nearness[file]]:
             warnings.append(
-                f"{worker} is recorded in {listed(other_files)} too: new versions go to {file}, which is"
+                f"{worker} is also recorded in {listed(other_files)}: new versions go to {file}, which is"
                 " nearer to its spec; move all lines there, and remove"
                 f" {'it' if len(other_files) == 1 else 'them'}"
             )
@@ -420,13 +425,13 @@ def ledger_files(
 
 
 def _is_kept(source: str) -> bool:
-    """A ledger can be written there or next to it: it is neither stdin nor a shell's pipe (`<(...)`)."""
+    """Whether the source is a real file, and not stdin or a shell's pipe (`<(...)`)."""
     return is_file(source) and Path(source).is_file()
 
 
 def _nearness(file: str, ledger: Path) -> int:
-    """How many folders, from the root, a ledger file shares with its spec; the most: no file is nearer."""
+    """How many parent folders, from the root, a ledger file shares with its spec: more means nearer."""
     folder = PurePath(file).parent
     home = folder.parent if folder.name == LEDGER_FOLDER else folder
-    common = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # links stay
+    common = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # keeps links
     return len(PurePath(common).parts)

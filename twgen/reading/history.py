@@ -1,4 +1,4 @@
-"""Old versions of workers, from the commits that changed their specs."""
+"""Finds old versions of workers in the Git commits that changed their specs."""
 
 import os
 import re
@@ -33,19 +33,19 @@ from twgen.yaml.source import DEFAULT, Budget, YamlError
 
 _PIECE = 64 * 2**10
 _MOST_MEMORY = 192 * 2**20
-"""Bytes that one git may take: a commit can hold files that are far smaller packed."""
+"""Memory limit of one git process: a small compressed file in a commit can unpack to a huge one."""
 _NOT_ALL = "git cannot read the whole history: the clone may be incomplete, or contain a huge file"
 _HEADER = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
-"""The first line of git's answer about an object; for a missing one git repeats the request."""
+"""The first line of git's answer about an object. If the object is missing, git repeats the request."""
 _SAFE = (
-    # the repository's own settings can name programs to run, and servers to fetch from
+    # the repository's own settings could make git run programs and contact servers
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
-    # larger files are streamed in pieces, and not compared
+    # larger files are streamed, and not compared
     *("-c", "core.bigFileThreshold=16m"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
-    # its settings may allow one protocol despite protocol.allow, and an older git fetches missing objects
+    # settings may allow a protocol despite protocol.allow, and an older git fetches missing objects
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -58,7 +58,7 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 
 class HistoryEnds(Exception):
-    """The Git history cannot be read any further; the message is why, as the rest of a sentence."""
+    """The Git history cannot be read any further. The message is the reason, as the end of a sentence."""
 
 
 class Commit(NamedTuple):
@@ -66,13 +66,13 @@ class Commit(NamedTuple):
 
     id: str
     parent: str
-    """Its first parent; empty: it has none."""
+    """The first parent; empty for a root commit."""
     path: str
-    """The file's path in this commit, from the root of the repository."""
+    """The file's path in this commit, relative to the root of the repository."""
 
 
 class Repository:
-    """A Git repository, to be read until `ends` of time.monotonic; later reads raise HistoryEnds."""
+    """Reads a Git repository until `ends` on the clock time.monotonic; later reads raise HistoryEnds."""
 
     def __init__(self, root: Path, ends: float) -> None:
         program = program_on_path("git")
@@ -97,14 +97,14 @@ class Repository:
 
     @property
     def is_shallow(self) -> bool:
-        """Its older commits were not cloned."""
+        """Whether older commits are missing from the clone."""
         with self._asking("rev-parse", "--is-shallow-repository") as output:
             return output.read().strip() == b"true"
 
     def commits_of(self, path: str, *, first_parents: bool) -> Iterator[Commit]:
-        """The commits that changed a file, newest first, including those under its earlier names.
+        """The commits that changed a file, newest first. Renames are followed.
 
-        With `first_parents`, only commits of the branch itself; a merge then counts as one change.
+        `first_parents` limits them to the branch itself, and counts a merge as one change.
         """
         form = "--format=%x01%H %P"
         branch = ("--first-parent", "-m") if first_parents else ()
@@ -113,7 +113,7 @@ class Repository:
             commit, parent = "", ""
             for piece in _split(output):
                 if piece.startswith(b"\x01"):
-                    if commit:  # a merge, for which git lists no file
+                    if commit:  # git lists no file for a merge
                         yield Commit(commit, parent, path)
                     commit, _, parents = piece[1:].decode().partition(" ")
                     parent = parents.partition(" ")[0]
@@ -125,7 +125,7 @@ class Repository:
                 yield Commit(commit, parent, path)
 
     def files_at(self, commit: str, paths: Sequence[str]) -> Iterator[str]:
-        """The regular files of a commit at or below these paths; `.` is the whole commit."""
+        """The regular files in a commit at or below these paths; `.` means all files."""
         below = () if "." in paths else paths
         with self._asking("ls-tree", "-r", "-z", commit, "--", *below) as output:
             for entry in _split(output):
@@ -134,7 +134,7 @@ class Repository:
                     yield os.fsdecode(name)
 
     def content(self, commit: str, path: str, most: int) -> bytes | None:
-        """The content of a file in a commit; None: it does not exist, or is larger than `most` bytes."""
+        """The content of a file in a commit; None if it does not exist or is larger than `most` bytes."""
         requests, answers = self._contents
         if "\n" in path:
             return None
@@ -149,18 +149,18 @@ class Repository:
                 text = answers.read(size) if is_wanted else None
                 for start in range(size if is_wanted else 0, size, _PIECE):
                     answers.read(min(_PIECE, size - start))
-                line = answers.read(1) and line  # the end of the text
+                line = answers.read(1) and line  # the newline after the content
         self._in_time()
         if not line:
             raise HistoryEnds(_NOT_ALL)
-        # a file that the commit names but git lacks may hold a worker's policy, or the wanted version
+        # a file that is missing from the clone might contain a worker's policy, or the wanted version
         if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
             raise HistoryEnds("the clone is partial: it does not contain the content of every commit")
         return text
 
     @cached_property
     def _contents(self) -> tuple[IO[bytes], IO[bytes]]:
-        """The streams of one git: requests for the content of files, and its answers."""
+        """The input and output of a git process that returns the contents of files."""
         process = self._start("cat-file", "--batch")
         return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
@@ -170,16 +170,16 @@ class Repository:
         try:
             yield cast("IO[bytes]", process.stdout)
             self._in_time()
-            # its output may then be incomplete, such as a worker without its policy
+            # after a failure, the output may be incomplete, such as a worker without its policy
             if process.wait():
                 raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
-            process.communicate()  # or each commit that is read would keep two files open
+            process.communicate()  # closes the pipes: otherwise, each commit would leave two open files
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()
-        process = subprocess.Popen(  # noqa: S603 - git itself, and no argument can be taken for an option
+        process = subprocess.Popen(  # noqa: S603 - git itself, and no argument can be mistaken for an option
             [*self._command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -204,7 +204,7 @@ class Repository:
 
 
 def _split(output: IO[bytes]) -> Iterator[bytes]:
-    """The parts between zero bytes, as they arrive."""
+    """Split the output at zero bytes, as it arrives."""
     remainder = b""
     while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
         *whole, remainder = (remainder + piece).split(b"\0")
@@ -217,7 +217,7 @@ _HEAD = "HEAD"
 
 
 class SpecSources(NamedTuple):
-    """How today's specs were read: the specs of a commit are read the same way."""
+    """How the current specs were read. The specs in commits are read the same way."""
 
     paths: Sequence[str]
     rule: NamespaceRule
@@ -227,9 +227,10 @@ class SpecSources(NamedTuple):
 def read_history(
     spec: WorkerSpec, build_ids: frozenset[str], sources: SpecSources, ends: float, without_repository: str
 ) -> GitHistory:
-    """The versions among `build_ids` that commits of the worker's spec describe.
+    """Find the versions with these build IDs in the commits of the worker's spec.
 
-    It reads until `ends` of time.monotonic. `without_repository` is the reason given if there is none.
+    It stops at `ends` on the clock time.monotonic. `without_repository` is the reason to give if there is no
+    repository.
     """
     file = spec.document.source
     if file == STDIN:
@@ -258,18 +259,18 @@ def read_history(
 
 
 class _Run(NamedTuple):
-    """Commits in a row, the newest first, in which a spec describes one version."""
+    """Consecutive commits in which a spec describes the same version."""
 
     build_id: str
     newest: Commit
     """The newest commit that changed the file."""
     oldest: Commit
     last: str
-    """The newest commit of all, even if it did not change the file."""
+    """The newest commit with this version, even if it did not change the file."""
 
 
 class _Walk:
-    """Goes back through the commits of the file with one worker's spec."""
+    """Searches the commits of the file with one worker's spec, newest first."""
 
     def __init__(self, repository: Repository, spec: WorkerSpec, sources: SpecSources) -> None:
         self._repository = repository
@@ -277,21 +278,21 @@ class _Walk:
         self._sources = sources
         self._file = _below(repository, spec.document.source)
         self._build_ids: dict[Commit, str] = {}
-        """The build ID of each commit that was read; the second walk meets most of them again."""
+        """The build ID in each commit that was read, because the second search meets most commits again."""
 
     def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
-        """The worker's spec as it last described each of these versions, the newest version first.
+        """The worker's spec with each of these versions, as last deployed; newest version first.
 
-        Connection and policy come from the last commit that has the version, because changes to them reach a
-        live target. The names of variables, and a connection for new versions only, come from the first.
-        Commits of the branch itself come first, because those were deployed: a commit of another branch,
-        merged later, had other connections with it.
+        Connection and policy come from the last commit with the version, because changes to them reach a live
+        target. The names of variables, and a connection that is only for new versions, come from the first
+        commit. Commits of the branch itself are preferred, because they were deployed: a commit of a branch
+        that was merged later may contain other connections.
         """
         missing = set(build_ids)
         for run in chain(self._runs(first_parents=True), self._runs(first_parents=False)):
             if run.build_id not in missing:
                 continue
-            # with two branches, the newer commit that was listed last may have another version
+            # if branches were merged, the commit that is listed before may have another version
             commits = filter(None, (run.last, run.newest.id))
             workers = (self._worker_at(commit, run.newest.path) for commit in commits)
             last = next((worker for worker in workers if worker and worker.build_id == run.build_id), None)
@@ -326,7 +327,7 @@ class _Walk:
             yield run
 
     def _worker_at(self, commit: str, path: str) -> WorkerSpec | None:
-        """The worker as a commit describes it, with its connection; `path` is its file there."""
+        """The worker's spec and connection in a commit; `path` is the file of the spec there."""
         budget = Budget()
         files = self._files_at(commit, path)
         worker = self._worker_of(
@@ -341,7 +342,7 @@ class _Walk:
         return names.get(self._spec.worker_deployment)
 
     def _files_at(self, commit: str, path: str) -> Iterator[str]:
-        """The files of a commit where specs are read today, or were read when a folder had another name."""
+        """The files in a commit that belong to today's paths, or to their folders before a rename."""
         file_today, file_then = PurePosixPath(self._file), PurePosixPath(path)
         tops = {file_then}
         for top in (_below(self._repository, name) for name in self._sources.paths if name != STDIN):
@@ -368,13 +369,13 @@ class _Walk:
         try:
             values = read_documents(text, budget)
         except YamlError:
-            return  # nothing can have been deployed from it
+            return  # a broken file was never deployed
         for index, value in enumerate(values):
             if value is not None:
                 yield from kinds.without_lists(Document(path, index, value))
 
 
 def _below(repository: Repository, path: str) -> str:
-    """A path relative to the root of the repository; `.` if it contains the repository, or is outside."""
+    """A path relative to the root of the repository; `.` if it is the root or not inside."""
     resolved = Path(os.path.realpath(path))
     return str(resolved.relative_to(repository.root)) if resolved.is_relative_to(repository.root) else "."

@@ -1,4 +1,4 @@
-"""Whether Argo CD has applied an intent without its hook."""
+"""Finds intents that Argo CD has applied without running their hooks."""
 
 import asyncio
 from collections import defaultdict
@@ -26,21 +26,22 @@ from twgen.versioning.names import rollout_name
 APPLICATION_API = "argoproj.io/v1alpha1"
 USUAL_NAMESPACE = "argocd"
 _MOST_APPLICATIONS = 500
-"""In one look."""
+"""Read at most this many applications per check."""
 _SHARES = 4
-"""An application that does not answer takes one of so many parts of the time of a look."""
+"""An application that does not answer may take this fraction (1/4) of the time of a check."""
 
 Read = Callable[[str, Deadline], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Reads applications by the name that their objects are tracked by."""
+"""Reads applications by the name in the tracking annotation of their objects."""
 
 
 async def with_skipped_hooks(
     records: RolloutsInCluster, read: Read, seconds: float, now: datetime
 ) -> RolloutsInCluster:
-    """The records, with the intents whose hooks Argo CD has skipped; those that cannot be read have none.
+    """Add the intents whose hooks Argo CD has skipped to the records.
 
-    `read` finds the applications that are called so, and raises StateUnavailable or OutOfTime. All of them
-    are read within these seconds, and each within a part of them: others have their turn at the next look.
+    If an application cannot be read, its hooks do not count as skipped. `read` finds the applications with a
+    name, and raises StateUnavailable or OutOfTime. All reads together may take `seconds`, and each a fraction
+    of that; the remaining applications are read at the next check.
     """
     asked = _asked(records, now)
     deadline, turns = Deadline(seconds), asyncio.Semaphore(AT_ONCE)
@@ -55,7 +56,7 @@ async def with_skipped_hooks(
                 applications = await read(name, Deadline(min(deadline.remaining, seconds / _SHARES)))
             except (StateUnavailable, OutOfTime):
                 return
-            except Exception as error:  # noqa: BLE001 - one application must not end the look at all others
+            except Exception as error:  # noqa: BLE001 - one application must not end the check of all others
                 bugs.append(Bug.of(f"application {name}", error))
                 return
         for application in applications:
@@ -79,10 +80,10 @@ async def with_skipped_hooks(
 
 
 def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]:
-    """The intents whose hook may be skipped, by their applications in the order of the questions.
+    """The intents whose hooks may have been skipped, by application, in the order in which to read them.
 
-    Anyone who may write intents can name as many applications as he likes: the namespaces take turns, and
-    each begins with another application in each minute.
+    Anyone who may write intents can name any number of applications. So the namespaces take turns, and each
+    starts with a different application every minute.
     """
     status_of = {status.worker: status for status in records.statuses}
     intents_of: defaultdict[str, list[Intent]] = defaultdict(list)
@@ -92,10 +93,13 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
         since, status = records.jobless.get(worker), status_of.get(worker)
         if not (intent.has_hook and intent.argocd_name and since) or may_hook_come(since, now):
             continue
-        # a rollout by tick ends like this if somebody replaces the intent, without tick's annotation
-        has_ended = status and status.reason == RoutingReason.ROLLOUT_ENDED
-        is_begun = status and is_of(status, intent) and not has_ended
-        is_idle = status and is_begun and not needs_a_rollout(status.phase, status.reason)
+        # a rollout by tick ends like this if another client replaces the intent, which removes tick's
+        # annotation
+        is_idle = (
+            is_of(status, intent)
+            and status.reason != RoutingReason.ROLLOUT_ENDED
+            and not needs_a_rollout(status.phase, status.reason)
+        )
         if not (is_idle or intent.is_taken_over):
             intents_of[intent.application].append(intent)
             names_of[intent.namespace][intent.application] = None
@@ -110,7 +114,7 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
 async def applications_called(
     client: KubernetesClient, argocd_namespace: str, tracked_as: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]]:
-    """The applications of a cluster with this name; raises StateUnavailable or OutOfTime.
+    """Read the applications with this name from the cluster; raises StateUnavailable or OutOfTime.
 
     An application outside the namespace of its Argo CD is tracked as <namespace>_<name>.
     """
@@ -121,7 +125,7 @@ async def applications_called(
         status, answer = await client.ask("GET", path, deadline, query=query)
         if status == HTTPStatus.OK:
             return listed(path, answer)
-    # the right to list them in all namespaces may be missing
+    # the account may lack permission to list them in all namespaces
     path = path_of(APPLICATION_API, "Application", quote(namespace or argocd_namespace), quote(name))
     found = await read_path(client, path, deadline, may_be_absent=True)
     return [found] if found else []

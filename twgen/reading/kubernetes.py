@@ -1,6 +1,6 @@
-"""Asking Kubernetes: paths and lists, the objects of one worker, and the rollouts of all namespaces.
+"""Reads from Kubernetes: paths and lists, the objects of one worker, and the rollouts in all namespaces.
 
-One namespace, whatever it contains, hides nothing of the others.
+The objects in one namespace can never prevent twgen from reading the others.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from twgen.model.rollout import Driver, RolloutMetadata
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import Autoscaler, LiveDeployment, ReplayRun, ReplayState, WorkerWorld
 from twgen.planning.routing.gates import replay_of
-from twgen.reading.temporal.looks import shared
+from twgen.reading.temporal.checks import shared
 from twgen.records.rollout_status import written_requests
 from twgen.specs.attached import HPA, SCALED_OBJECT
 from twgen.versioning.names import (
@@ -45,7 +45,7 @@ _FORBIDDEN = "cannot be read: the account needs the verb list on {} in this name
 
 
 class ClusterReader:
-    """Reads workers from Kubernetes, with one deadline, and a single LIST of Deployments for each namespace.
+    """Reads workers from Kubernetes within one deadline; lists each namespace's Deployments only once.
 
     Every method raises StateUnavailable or OutOfTime.
     """
@@ -54,7 +54,8 @@ class ClusterReader:
         self.client = client
         self.deadline = deadline
         self.namespace = namespace
-        """Listed even if no spec names it, to find Deployments of removed workers; empty: no other one."""
+        """A namespace to list even if no spec is in it, to find Deployments of removed workers; may be
+        empty."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
         self._scaling: dict[str, asyncio.Task[tuple[Sequence[Autoscaler], str]]] = {}
 
@@ -63,7 +64,7 @@ class ClusterReader:
         return await shared(self._listing, namespace, lambda: self._list(namespace))
 
     async def autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
-        """The autoscalers of Deployments in a namespace, and why there may be more; empty: all were read."""
+        """The autoscalers of Deployments in a namespace, and an error if some kinds could not be read."""
         return await shared(self._scaling, namespace, lambda: self._autoscalers(namespace))
 
     async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
@@ -80,7 +81,7 @@ class ClusterReader:
         return found, "; ".join(failures)
 
     def orphans(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
-        """The workers that have Deployments in a listed namespace, but no spec."""
+        """The workers that have Deployments in a listed namespace but no spec."""
         labels_of_specs = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[WorkerKey, list[LiveDeployment]] = defaultdict(list)
         for namespace, listing in self._listing.items():
@@ -95,14 +96,14 @@ class ClusterReader:
                 yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(deployments))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        # a Deployment that lost its other labels by hand is still seen
+        # selects only by this label, to find Deployments whose other labels were removed by hand
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
             if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
                 name = manifest["metadata"]["name"]
                 raise StateUnavailable(
                     f"Deployment {namespace}/{name} cannot be read: the API server listed it for the"
-                    f" label {DEPLOYMENT_NAME_LABEL}, but it has no such label"
+                    f" label {DEPLOYMENT_NAME_LABEL}, but it does not have that label"
                 )
             by_label[label].append(manifest)
         return by_label
@@ -115,7 +116,7 @@ class ClusterReader:
     async def pod_problems(
         self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
     ) -> Mapping[str, str]:
-        """Why the newest Pod of a Deployment does not run, by build ID; those that run are left out."""
+        """Why the newest Pod of a version does not run, by build ID; only versions with a problem."""
         if not deployments:
             return {}
         build_ids = {
@@ -127,7 +128,7 @@ class ClusterReader:
             pods = await self.client.pods(spec.namespace, selector, self.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
-        # Pods of the same second are sorted by name, so that every call picks the same one
+        # Pods of the same second are also sorted by name, so that every call picks the same Pod
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
             build_ids[label]: pod
@@ -138,7 +139,7 @@ class ClusterReader:
         return {build_id: problem for build_id, problem in problems.items() if problem}
 
     async def replay(self, spec: WorkerSpec) -> ReplayRun:
-        """How far the replay of the worker's target is."""
+        """The state of the target's replay Job."""
         path = path_of("batch/v1", "Job", spec.namespace)
         try:
             listing = await read_list(
@@ -157,12 +158,12 @@ class ClusterReader:
 
 
 def _autoscaler(kind: str, item: Manifest) -> Autoscaler | None:
-    """The autoscaler of a Deployment; None: it is being deleted, or it belongs to an autoscaler of KEDA."""
+    """The autoscaler of a Deployment; None if it has another target, a KEDA owner, or is being deleted."""
     target_kind, target = (value_at(item, "spec", "scaleTargetRef", field) for field in ("kind", "name"))
     owners = value_at(item, "metadata", "ownerReferences") or ()
     is_owned = any(owner.get("kind") == SCALED_OBJECT.kind for owner in owners)
     is_going = value_at(item, "metadata", "deletionTimestamp")
-    # without a kind, KEDA scales a Deployment
+    # KEDA's default kind is Deployment
     if target_kind not in {None, "Deployment"} or not target or is_owned or is_going:
         return None
     return Autoscaler(kind, item["metadata"]["name"], str(target))
@@ -183,7 +184,7 @@ def _replay_run(job: Manifest) -> ReplayRun:
 async def read_gate_input(
     spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
 ) -> bytes | None:
-    """The input of a worker's gate: JSON from its spec, or from a ConfigMap or Secret; None: no input."""
+    """The input of a worker's gate, from its spec or from a ConfigMap or Secret; None if it has none."""
     gate = spec.rollout.gate
     if not gate or not gate.input_from:
         return None if not gate or gate.input is None else json.dumps(gate.input).encode()
@@ -201,9 +202,9 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """Why a Pod does not run, in the words of its status; empty: no problem is known.
+    """Why a Pod does not run, in the words of its status; empty if no problem is known.
 
-    It continues "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
+    The text continues "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
@@ -214,7 +215,7 @@ def pod_problem(pod: Manifest) -> str:
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
-            waiting.pop("message", None)  # it counts seconds, so every read would look like a change
+            waiting.pop("message", None)  # its seconds would make every read look like a change
         waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_why(last, f'exit code {code}')}"
@@ -233,7 +234,7 @@ def _why(state: Mapping[str, Any], *more: str) -> str:
 async def read_list(
     client: KubernetesClient, path: str, deadline: Deadline, query: Mapping[str, str] | None = None
 ) -> list[Manifest]:
-    """The objects of the list at a path."""
+    """Read the objects in the list at a path."""
     return listed(path, await read_path(client, path, deadline, query))
 
 
@@ -246,7 +247,7 @@ async def read_path(
     may_be_absent: bool = False,
     **how: Any,
 ) -> Mapping[str, Any]:
-    """The object or list at a path, asked for as `client.ask` does; empty if it is absent, and may be."""
+    """Read the object or list at a path with `client.ask`; empty if it is absent and `may_be_absent`."""
     status, answer = await client.ask("GET", path, deadline, query=query, **how)
     if status == HTTPStatus.NOT_FOUND and may_be_absent:
         return {}
@@ -258,22 +259,22 @@ async def read_path(
 async def read_config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
-    """A ConfigMap; empty: there is none."""
+    """Read a ConfigMap; empty if it does not exist."""
     return await read_path(client, path_of("v1", "ConfigMap", namespace, name), deadline, may_be_absent=True)
 
 
 def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
-    """The UIDs of an object's owners, with which it is deleted."""
+    """The UIDs of an object's owners."""
     owners = value_at(item, "metadata", "ownerReferences") or ()
     return frozenset(owner["uid"] for owner in owners if "uid" in owner)
 
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
 _OF_A_PAGE = Limits(text_bytes=12 * 2**20, bytes=12 * 2**20, nodes=600_000)
-"""A ConfigMap of an API server, of 1.5 MiB at most, has up to 9 MiB as JSON, where `<` takes six bytes."""
+"""A ConfigMap, which has at most 1.5 MiB, can take 9 MiB as JSON, because `<` is written with six bytes."""
 _OF_A_NAMESPACE = 8 * _OF_A_PAGE.bytes
 _LEAST = 2**12
-"""Bytes that an object counts as, so that a namespace has a most of objects too."""
+"""The bytes that an object counts at least, so that the number of objects in a namespace is limited too."""
 
 
 async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
@@ -285,11 +286,11 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
     *,
     only: Part | None = None,
 ) -> AsyncIterator[Manifest]:
-    """The objects with the label of rollouts in a namespace (empty: in all), page by page.
+    """Read the objects with the label of rollouts in a namespace (empty for all), page by page.
 
-    A page that is too large is asked for again with half as many objects. `skip` gets a sentence about an
-    object that is too large alone, and about a namespace with too much: the rest of it is left out. Raises
-    StateUnavailable or OutOfTime.
+    If a page is too large, it is read again with half as many objects. Single objects that are too large, and
+    the rest of a namespace that contains too much, are left out; `skip` is called with a sentence about each.
+    Raises StateUnavailable or OutOfTime.
     """
     path = path_of("batch/v1" if kind == "Job" else "v1", kind, namespace)
     most = size = _PAGE_OF_METADATA if only else _PAGE
@@ -316,8 +317,8 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
             left_out.append(f"metadata.namespace!={full}")
             skip(
                 f"namespace {full}: its {kind}s with the label {ROLLOUT} have more than"
-                f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen leaves out the rest of them: delete those that"
-                " are not of rollouts"
+                f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen leaves out the rest: delete those that"
+                " do not belong to rollouts"
             )
         query["fieldSelector"] = ",".join(left_out)
         query["continue"] = value_at(page, "metadata", "continue") or ""
@@ -340,7 +341,7 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 ) -> dict[str, Any]:
     page = await read_path(client, path, deadline, query, only=only, budget=budget)
     if only and isinstance(items := page.get("items"), list):
-        # the items of a list without their other fields are of a kind of their own
+        # items that contain only metadata have a kind of their own
         page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
     return {**page, "items": listed(path, page)}
 
@@ -348,12 +349,12 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 async def _names(
     client: KubernetesClient, path: str, query: Mapping[str, str], deadline: Deadline
 ) -> dict[str, Any]:
-    """The page, with only the `names` of its objects, from which the list continues."""
+    """Read only the `names` of a page's objects, to report them and continue after them."""
     with suppress(Unreadable):
         page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only=Part.METADATA)
         names = [f"{_namespace(item)}/{item['metadata']['name']}" for item in page["items"]]
         return {"metadata": page.get("metadata"), "names": names}
-    # its metadata may be nested so deep that no reader of JSON takes it
+    # the metadata may be nested too deep for the JSON parser
     query = {**query, "includeObject": "None"}
     table = await read_path(client, path, deadline, query, only=Part.NAME, budget=Budget(_OF_A_PAGE))
     names = [str(row["cells"][0]) for row in table.get("rows") or () if value_at(row, "cells")]
@@ -367,11 +368,11 @@ def _namespace(item: Mapping[str, Any]) -> str:
 async def list_rollouts(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> list[RolloutMetadata]:
-    """The rollouts by tick in a namespace; empty: in all. Raises StateUnavailable or OutOfTime."""
+    """The rollouts by tick in a namespace (empty for all); raises StateUnavailable or OutOfTime."""
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
     versions: dict[tuple[str, str], str] = {}
-    # each check lists the same objects as a whole, and says which ones are left out
+    # skipped objects are not reported here, because each check also lists them, and reports them
     async for item in rollout_objects(
         client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA
     ):
@@ -397,5 +398,5 @@ async def list_rollouts(
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
-    """The namespace, and the label that an intent and the status of its rollout share."""
+    """The key that an intent and its status share: the namespace and the label of the rollout."""
     return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))

@@ -1,4 +1,4 @@
-"""Reading the objects of a cluster by kind: those attached to versions, and those that specs come from."""
+"""Reads a cluster's objects by kind: objects attached to versions, and objects to import."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from twgen.versioning.pod_references import referenced_objects
 async def attached_objects(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> list[AttachedInCluster]:
-    """The live objects that twgen attached to the worker's versions, of the kinds that its intent names."""
+    """The live objects that twgen attached to a worker's versions, of the kinds that its intent names."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     labels = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
     objects = []
@@ -42,9 +42,9 @@ async def attached_objects(
 async def read_attached(
     client: KubernetesClient, kinds_by_namespace: Mapping[str, Iterable[GroupKind]], deadline: Deadline
 ) -> dict[str, AttachedRead]:
-    """The live objects that twgen attached to versions, of the kinds given for each namespace.
+    """The live objects that twgen attached to versions, of these kinds in each namespace.
 
-    One LIST for each; an account that may not list a kind still reads the others.
+    Each kind needs one LIST. If the account may not list a kind, the others are still read.
     """
     read_by_namespace = {}
     for namespace, kinds in sorted(kinds_by_namespace.items()):
@@ -66,10 +66,10 @@ async def _objects_of_kind(
     if kind.group:
         group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
         if not group:
-            return []  # its definition is not installed
+            return []  # its CustomResourceDefinition is not installed
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
     path = path_of(api_version, kind.kind, namespace)
-    # twgen guesses the plural of an operator's own kind, so its absence is an error that people must see
+    # twgen guesses the plural of kinds that the operator adds, so if a path does not exist, that is an error
     query = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
     answer = await read_path(client, path, deadline, query, may_be_absent=kind in KINDS)
     return [
@@ -88,7 +88,7 @@ async def _objects_of_kind(
 
 
 def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
-    """The conditions in an object's status, as far as they have the usual shape."""
+    """The conditions in an object's status; items without the usual shape are left out."""
     conditions = value_at(item, "status", "conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, dict):
@@ -97,22 +97,22 @@ def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
 
 
 class ToImport(NamedTuple):
-    """The objects of a namespace that specs can be made from."""
+    """The objects in a namespace from which specs can be made."""
 
     documents: list[Document]
     absent: list[str]
-    """The kinds of the controller that the API server does not know."""
+    """The controller's kinds that the API server does not have."""
     unread: list[str]
-    """Why objects next to a named Deployment could not be read."""
+    """Errors of objects that belong to a named Deployment but could not be read."""
 
 
 async def objects_to_import(
     client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
 ) -> ToImport:
-    """The controller's objects, all Deployments of versions, and these other Deployments with what they use.
+    """Read the controller's objects, all Deployments of versions, and these Deployments with their objects.
 
-    Raises StateUnavailable if a named Deployment does not exist, or if it or an object of the controller may
-    not be read.
+    Raises StateUnavailable if a named Deployment does not exist, or if it or an object of the controller
+    cannot be read.
     """
     objects: list[Mapping[str, Any]] = []
     absent: list[str] = []
@@ -128,17 +128,17 @@ async def objects_to_import(
     named_objects = [await read_path(client, path, deadline) for path in paths]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named_objects]
     objects += [{**deployment, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for deployment in live]
-    beside, unread = await _beside(client, namespace, named_objects, deadline)
-    documents = [Document(f"namespace {namespace}", *item) for item in enumerate([*objects, *beside])]
+    theirs, unread = await _objects_of(client, namespace, named_objects, deadline)
+    documents = [Document(f"namespace {namespace}", *item) for item in enumerate([*objects, *theirs])]
     return ToImport(documents, absent, unread)
 
 
-async def _beside(
+async def _objects_of(
     client: KubernetesClient, namespace: str, deployments: Sequence[Mapping[str, Any]], deadline: Deadline
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """The autoscalers and budgets of these Deployments, and the ConfigMaps that their pods use.
+    """Read the autoscalers and budgets of these Deployments, and the ConfigMaps that their pods use.
 
-    And why some of them could not be read.
+    Also returns the errors of objects that could not be read.
     """
     objects: list[Mapping[str, Any]] = []
     unread: list[str] = []
@@ -167,7 +167,7 @@ async def _beside(
 async def _of_kind(
     client: KubernetesClient, namespace: str, kind: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]] | None:
-    """The objects of a kind under any of its names, each once; None: the API server knows no such kind."""
+    """The objects of a kind, under any of its names; None if the API server does not have the kind."""
     objects_by_name: dict[str, Mapping[str, Any]] | None = None
     for name_of_kind in names_of_kind(kind):
         path = path_of(CONTROLLER_API, name_of_kind, namespace)
@@ -176,7 +176,7 @@ async def _of_kind(
             continue
         objects_by_name = objects_by_name or {}
         for item in listed(path, answer):
-            # the controller keeps an object of the old kind next to the new one that it made from it
+            # after the controller has converted an object to the new kind, it keeps the old one too
             marks = {"apiVersion": CONTROLLER_API, "kind": name_of_kind}
             objects_by_name.setdefault(item["metadata"]["name"], {**item, **marks})
     return None if objects_by_name is None else list(objects_by_name.values())

@@ -1,4 +1,4 @@
-"""Reading rollouts in a cluster: whether one may continue, and the statuses that all of them wrote."""
+"""Reads the rollouts in a cluster: whether one may continue, and the statuses of all."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,20 +39,21 @@ from twgen.yaml.source import Budget, Limits
 
 _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_BY_TICK = "`twgen tick` begins it within seconds if tick.rollouts of its OperatorConfig is true"
-_OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
-"""Anyone who may write ConfigMaps in one namespace must not use up the memory and time for the others."""
+_BY_TICK = "`twgen tick` begins it within seconds if its OperatorConfig sets tick.rollouts to true"
+_OF_A_NAMESPACE = Limits(remedy="twgen does not read the other rollouts in this namespace")
+"""Limits what is read per namespace, so that one namespace cannot use up the time and memory for the
+others."""
 
 
 async def read_intent(
     client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent of that name and hash (empty: any hash); None: there is none, or it has another hash.
+    """The intent with this name and hash (any hash if empty); None if it does not exist.
 
     Raises InvalidInput if it was edited by hand.
     """
     manifest = await read_config_map(client, namespace, name, deadline)
-    # another release of twgen may write an intent that this one cannot read; that release carries it out
+    # an intent with another hash is not parsed: a newer release of twgen may have written and carry it out
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None
@@ -61,7 +62,7 @@ async def read_intent(
 async def read_rollout_status(
     client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
 ) -> RolloutStatus | None:
-    """The status that rollouts of a worker wrote; None: none yet."""
+    """The status of a worker's rollout, if there is one yet."""
     manifest = await read_config_map(client, namespace, rollout_status_name(worker), deadline)
     return parse_rollout_status(manifest) if manifest else None
 
@@ -69,7 +70,7 @@ async def read_rollout_status(
 async def read_reported(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> tuple[tuple[PendingRequest, ...], Mapping[str, str]]:
-    """What people request of the intent's rollout, in the order of answers; the entries of its status."""
+    """People's requests, in the order in which they are answered, and the entries of the status."""
     name = rollout_status_name(intent.worker)
     manifest = await read_config_map(client, intent.namespace, name, deadline)
     requests = tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
@@ -77,10 +78,10 @@ async def read_reported(
 
 
 def specs_of(intent: Intent) -> Specs:
-    """The specs in an intent; raises UnusableIntent if this release reads them differently."""
+    """Parse the specs in an intent; raises UnusableIntent if this release parses them differently."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
-    # the render has checked them against the operator's list of kinds that may be attached
+    # the render has already checked these kinds against the operator's list
     kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
     driver = Driver.HOOK if intent.has_hook else Driver.TICK if intent.is_for_tick else Driver.AUTO
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds, default_driver=driver)
@@ -91,8 +92,8 @@ def specs_of(intent: Intent) -> Specs:
     if targets != [expected := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
         workers = " and ".join(targets) or "no worker"
         message = (
-            f"{source} is for {expected}, but this release of twgen makes {workers} of it: the render and"
-            " the Job need the same release"
+            f"{source} is for {expected}, but this release of twgen parses it as {workers}: use the same"
+            " release for the render and the Job"
         )
         raise UnusableIntent(message, intent)
     # the render has already decided to continue without a manifest
@@ -102,27 +103,28 @@ def specs_of(intent: Intent) -> Specs:
 
 
 class RolloutReader:
-    """Reads from the cluster whether a rollout may continue; every method raises the client's errors."""
+    """Reads from the cluster whether a rollout may continue. Every method raises the client's errors."""
 
     def __init__(self, client: KubernetesClient, intent: Intent, *, in_place_of_hook: bool = False) -> None:
-        """In place of a hook that Argo CD skipped, a rollout continues only until that has a Job."""
+        """`in_place_of_hook`: the rollout replaces a skipped hook, and stops if the hook gets a Job."""
         self._client, self._intent, self._in_place_of_hook = client, intent, in_place_of_hook
         self._alone_at = ""
-        """The intent's resource version when no earlier rollout was left; empty: that was never so yet."""
+        """The intent's resource version when no earlier rollout was left; empty before that."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
-        """Whether the intent is still the current one, and whether an earlier rollout still runs."""
+        """Read whether the intent has changed, and whether an earlier rollout still runs."""
         intent, name = self._intent, rollout_name(self._intent.worker)
         jobs, pods = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
         own_job: Mapping[str, Any] | None = None
         if not self._alone_at:
             own_job, jobs, pods = await self._jobs_and_pods(deadline)
-        # after the Jobs: an intent is applied before its Job, so with this intent, any other Job is older
+        # read after the Jobs: an intent is applied before its Job, so if it is current, all other Jobs are
+        # older
         manifest = await read_config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if manifest and INTENT_HASH not in annotations:
             raise StateUnavailable(
-                f"ConfigMap {intent.namespace}/{name} was edited by hand and lacks {INTENT_HASH}: apply"
+                f"ConfigMap {intent.namespace}/{name} was edited by hand, and {INTENT_HASH} is missing: apply"
                 " the output of `twgen render`"
             )
         if (annotations.get(INTENT_HASH), value_at(manifest, "metadata", "uid")) != (intent.hash, intent.uid):
@@ -131,7 +133,7 @@ class RolloutReader:
             return RolloutInCluster(is_superseded=True)
         version = str(value_at(manifest, "metadata", "resourceVersion"))
         if self._alone_at not in {"", version}:
-            # it has changed since, possibly to another intent and back: other rollouts may have begun
+            # the intent has changed, possibly to another one and back, so other rollouts may have begun
             self._alone_at = ""
             return await self.read(deadline)
         self._alone_at = "" if jobs or pods or self._in_place_of_hook else version
@@ -144,10 +146,10 @@ class RolloutReader:
     async def _jobs_and_pods(
         self, deadline: Deadline
     ) -> tuple[Mapping[str, Any] | None, list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """The newest Job of this intent, all others of the worker, and all running Pods except that Job's.
+        """The newest Job of this intent, the worker's other Jobs, and the running Pods of those.
 
-        One intent has two Jobs if it is rendered with another image. All their Pods agree which Job is newer.
-        A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
+        An intent has two Jobs if it was rendered again with another image. All their Pods agree which Job is
+        newer. A Pod of the older Job is itself among the older Pods, so it waits until it is stopped.
         """
         namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
         jobs = await read_list(self._client, path_of("batch/v1", "Job", namespace), deadline, selected)
@@ -159,7 +161,7 @@ class RolloutReader:
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            # in place of a hook, no Pod is of this rollout
+            # in place of a hook, this rollout has no Pod
             and (
                 self._in_place_of_hook
                 or not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
@@ -172,32 +174,34 @@ class RolloutReader:
 
 
 class RolloutsInCluster(NamedTuple):
-    """The intents, statuses and ended Jobs of rollouts in a cluster."""
+    """The rollouts in a cluster: their intents, statuses and ended Jobs."""
 
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
-    """The statuses that rollouts wrote, by worker; if no Job works on one, its status says so."""
+    """The statuses that rollouts wrote, by worker. If a rollout has stopped without saying so, it is added
+    here."""
     shown: tuple[RolloutStatus, ...]
-    """The same for people and programs that follow them; if one has not begun, its status says so."""
+    """The same statuses for people and for programs that follow rollouts. It includes rollouts that have not
+    begun."""
     unusable: tuple[str, ...]
-    """Why other intents cannot be carried out, and why other statuses, or Jobs, cannot be read."""
+    """Errors of intents that cannot be carried out, and of statuses and Jobs that cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
-    """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+    """The newest Job of each intent, if it has ended, by namespace and intent hash."""
     jobless: Mapping[str, datetime] = {}
-    """The workers whose intent has no Job but needs one, and when the intent last changed."""
+    """The workers whose intent needs a Job but has none, and the time of the intent's last change."""
     skipped: frozenset[str] = frozenset()
-    """Those of them whose hook Argo CD has skipped, if that was asked, and that have work to do."""
+    """The workers among them whose hook Argo CD has skipped, if that was checked."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
-    """Each intent with its worker, and why other intents cannot be read."""
+    """Each intent with its worker's spec, and errors of intents that cannot be used."""
     specs, unusable = [], []
     for intent in intents:
         try:
             [spec] = specs_of(intent).workers
         except InvalidInput as error:
             unusable.append(str(error))
-        except Exception as error:  # noqa: BLE001 - an intent of one namespace must not end the reader of all
+        except Exception as error:  # noqa: BLE001 - one intent must not stop the reads of all others
             unusable.append(Bug.of(_worker_of(intent), error))
         else:
             specs.append((intent, spec))
@@ -207,16 +211,16 @@ def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, Work
 async def rollouts_in_cluster(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
-    """The rollouts in a namespace; empty: in all namespaces."""
+    """Read the rollouts in a namespace, or in all namespaces if it is empty."""
     jobs: list[Mapping[str, Any]] | None = None
     unusable: list[str] = []
     try:
-        # before the statuses: a Job that has ended then has written its own
+        # read before the statuses: a Job that has ended by then has already written its status
         jobs = oldest_first(
             [job async for job in rollout_objects(client, "Job", namespace, deadline, unusable.append)]
         )
     except StateUnavailable as error:
-        unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
+        unusable.append(f"it is unknown whether Jobs carry out these rollouts: {error}")
     intents, statuses, applied = await _config_maps(client, namespace, deadline, unusable.append)
     of_worker = of_intent = None
     status_of = {status.worker: status for status in statuses}
@@ -253,20 +257,20 @@ async def rollouts_in_cluster(
 
 
 def _has_job(intent: Intent, own_jobs: Sequence[Mapping[str, Any]], applied: Mapping[str, Any]) -> bool:
-    """It has a Job, or needs none."""
+    """Whether the intent has a Job, or needs none."""
     needs_none = intent.is_for_tick or intent.is_rolled_out_by_hand
     return needs_none or any(not (intent.has_hook and _is_over(job, applied)) for job in own_jobs)
 
 
 def _is_over(hook: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """A hook that has ended before its intent was made again: a full sync makes that hook again too."""
+    """Whether a hook ended before its intent was recreated. A full sync recreates the hook too."""
     return bool(end_of_job(hook)) and is_older(hook, intent)
 
 
 async def _config_maps(
     client: KubernetesClient, namespace: str, deadline: Deadline, skip: Callable[[str], None]
 ) -> tuple[list[Intent], list[RolloutStatus], dict[str, Mapping[str, Any]]]:
-    """The intents and statuses of a namespace, and the metadata of each intent by its `_key`."""
+    """The intents and statuses in a namespace, and the metadata of each intent by its `_key`."""
     intents, statuses = list[Intent](), list[RolloutStatus]()
     applied: dict[str, Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
@@ -275,21 +279,21 @@ async def _config_maps(
         if budget.is_spent:
             continue
         try:
-            if "phase" in (item.get("data") or {}):  # an intent has the same label
+            if "phase" in (item.get("data") or {}):  # intents have the same label as statuses
                 statuses.append(parse_rollout_status(item, budget))
             else:
                 intents.append(intent := parse_intent(item, budget))
                 applied[_key(intent)] = {"metadata": item["metadata"]}
         except InvalidInput as error:
             skip(str(error))
-        except Exception as error:  # noqa: BLE001 - a ConfigMap of one namespace must not end the reader of all
+        except Exception as error:  # noqa: BLE001 - one ConfigMap must not stop the reads of all others
             name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
             skip(Bug.of(f"ConfigMap {name}", error))
     return intents, statuses, applied
 
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
-    """The workers of a namespace whose rollouts the cluster carries out."""
+    """The names of the workers with a rollout in a namespace."""
     listing = rollout_objects(client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA)
     return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
@@ -297,7 +301,7 @@ async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: 
 def _grouped(
     jobs: Iterable[Mapping[str, Any]], of_metadata: str, name: str
 ) -> Mapping[str, list[Mapping[str, Any]]]:
-    """Jobs by `NAMESPACE/VALUE`, with the value of a label or an annotation; each group in their order."""
+    """Group Jobs by `NAMESPACE/VALUE`, with the value of a label or an annotation; keeps their order."""
     groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for job in jobs:
         if value := value_at(job, "metadata", of_metadata, name):
@@ -306,7 +310,7 @@ def _grouped(
 
 
 def _changed(manifest: Mapping[str, Any]) -> datetime:
-    """When the manager of an intent last changed it, so its hash has been the same at least since then."""
+    """When the intent's field manager last changed it. Its hash has not changed since then."""
     return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=created_at(manifest) or _LONG_AGO)
 
 
@@ -324,10 +328,10 @@ def _not_begun(
     own_jobs: Sequence[Mapping[str, Any]] | None,
     applied: Mapping[str, Any],
 ) -> RolloutStatus:
-    """The status of a worker whose Job has not begun with its intent, or ended before its first read.
+    """The status of a worker whose rollout has not begun, or whose Job ended before its first read.
 
-    `earlier` is the status that an earlier Job wrote, `own_jobs` are the Jobs of the intent (None: not read),
-    and `applied` is the ConfigMap of the intent.
+    `earlier` is the status that an earlier Job wrote, `own_jobs` are the intent's Jobs (None if they were not
+    read), and `applied` is the ConfigMap of the intent.
     """
     worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _changed(applied))
     no_job = (
@@ -353,11 +357,9 @@ def _not_begun(
         )
         return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
     if end:
-        return left_alone(
-            begin("its Job has not started to work", created), _how_it_ended(own_jobs[-1], end), end.at
-        )
+        return left_alone(begin("its Job has not begun", created), _how_it_ended(own_jobs[-1], end), end.at)
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
-    return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
+    return begin(f"Job {metadata['name']} has not begun yet; {pods} shows why", created)
 
 
 def _ended(
@@ -369,7 +371,7 @@ def _ended(
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
         is_before, is_hook = is_older(job, applied.get("/".join(key), {})), HOOK in annotations
-        # the sync that created the intent again also creates its hook again
+        # the sync that recreated the intent also recreates its hook
         if (end := end_of_job(job)) and not (is_before and is_hook):
             ended[key] = EndedJob(JobReference(metadata["name"], metadata["uid"]), end.at, is_before)
     return ended
@@ -378,7 +380,7 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, own_jobs: Sequence[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The status that a rollout wrote, or that no Job works on it: a killed Job cannot write that."""
+    """The rollout's status; if its Jobs were killed, which they cannot write, the status says that."""
     ends = [end for job in own_jobs if (end := end_of_job(job))]
     has_no_job = intent is not None and (intent.is_by_tick or intent.is_rolled_out_by_hand)
     if has_no_job or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):

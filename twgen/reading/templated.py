@@ -1,6 +1,6 @@
-"""The documents of a command: from files, or as kustomize or helm renders them from a folder.
+"""Reads the input of a command: files, or the output of kustomize or helm for a folder.
 
-These programs are confined to the checkout of the folder, and have no network.
+These programs can read only the folder's checkout, and have no network access.
 """
 
 import os
@@ -29,29 +29,30 @@ from twgen.yaml.source import DEFAULT, Budget, YamlError
 _MOST_SECONDS = 30.0
 _MOST_READ = 65_536
 _LONGEST_MESSAGE = 2000
-"""Characters of a program's error message that are shown."""
+"""How many characters of a program's error message are shown."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
-"""Messages of Go's runtime when it is out of memory, by what it could not get."""
+"""Messages of Go's runtime when it is out of memory."""
 _REMOTE = (
-    "twgen fetches nothing: copy remote files into the repository with `kustomize localize`, and commit them"
+    "twgen downloads no files: copy remote files into the repository with `kustomize localize`, and commit"
+    " them"
 )
 _INSTEAD = {
     "no 'git' program on path": _REMOTE,
     "dial tcp": _REMOTE,
     "does not match a config with the following GVK": (
-        "kustomize knows no replicas of a WorkerDeployment: add `configurations: [names.yaml]` with the file"
-        " of examples/kustomize"
+        "kustomize cannot set the replicas of a WorkerDeployment: add `configurations: [names.yaml]` with the"
+        " file from examples/kustomize"
     ),
     "must specify --enable-helm": (
         "kustomize cannot run helm here: render the chart with --input Helm, or commit the output of"
         " `helm template`"
     ),
 }
-"""The remedy, by a part of kustomize's message."""
+"""Advice by a part of kustomize's message."""
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
-"""Helm's comment: the template that a document comes from."""
+"""The comment in which helm names the template of a document."""
 _DOCUMENT_LINE = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
 _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
 _OBJECT = re.compile(r"[A-Za-z0-9]+ [-A-Za-z0-9./:]+")
@@ -60,15 +61,15 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
 OPTIONAL = "?"
-"""What a value file begins with that may be missing."""
+"""The prefix of a value file that may be missing."""
 
 
 class NotRendered(InvalidInput):
-    """The error of kustomize or helm for an invalid folder, as YamlError is for an invalid file."""
+    """kustomize or helm failed for a folder, just as YamlError reports an invalid file."""
 
 
 class Input(NamedTuple):
-    """How documents come from a folder: as files, or rendered; the other fields are only for Helm."""
+    """How to read a folder: as files, or rendered. All fields except `kind` and `root` are only for Helm."""
 
     kind: str = DIRECTORY
     release: str = ""
@@ -76,22 +77,22 @@ class Input(NamedTuple):
     values: str = ""
     namespace: str = ""
     kube_version: str = ""
-    """Of the cluster; empty: the one that this helm was built for."""
+    """The cluster's version; if empty, helm uses its default."""
     api_versions: tuple[str, ...] = ()
-    """Those of the cluster, beside what Kubernetes itself has."""
+    """The cluster's API versions, in addition to Kubernetes' own."""
     root: str = ""
-    """The checkout whose files may be read; empty: the Git repository, or else the folder."""
+    """The checkout whose files may be read; if empty, it is the Git repository, or else the folder."""
 
 
 def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
-    """The documents of the paths, with `ledgers` also of the ledger next to each file among them.
+    """Read the documents under the paths; raises InvalidInput.
 
-    For stdin, that is the ledger of the working directory. Raises InvalidInput.
+    `ledgers` also reads the ledger next to each file; for stdin, the ledger in the working directory.
     """
     if settings.kind == DIRECTORY:
-        beside = [ledger_folder(path) for path in paths if ledgers and not is_folder(path)]
+        nearby = [ledger_folder(path) for path in paths if ledgers and not is_folder(path)]
         return read_paths(
-            [*dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir())))], sources
+            [*dict.fromkeys((*paths, *(str(folder) for folder in nearby if folder.is_dir())))], sources
         )
     [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
     if folder and not os.path.exists(folder):
@@ -107,7 +108,7 @@ def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledge
 
 
 def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
-    """The documents that a folder, by its full name, renders to; raises InvalidInput."""
+    """Render a folder, which is given by its full path, and read the output; raises InvalidInput."""
     program = settings.kind.lower()
     try:
         text = _rendered(settings, folder)
@@ -136,13 +137,13 @@ def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
 
 
 def _source(program: str, number: int, *places: str) -> str:
-    """How messages name a rendered document, which is in no file: by its template and its object."""
+    """Names a rendered document in messages: by its template and its object, because it is not in a file."""
     known = ", ".join(filter(None, places))
     return f"{RENDERED_BY}{program}, document {number}{f' ({known})' if known else ''}"
 
 
 def _object(value: Any) -> str:
-    """`WorkerDeployment shop/payments`; empty: the document names none."""
+    """The object of a document, such as `WorkerDeployment shop/payments`; empty if it has no usable name."""
     name, namespace = (value_at(value, "metadata", field) for field in ("name", "namespace"))
     if not is_marked(value) or not isinstance(name, str):
         return ""
@@ -151,9 +152,9 @@ def _object(value: Any) -> str:
 
 
 def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
-    """The file that a rendered document, or a message about one or about a failed render, comes from.
+    """Find the file and line for a message about a rendered document or a failed render.
 
-    With its line, and the message without the place. Helm's paths begin with the name of the chart.
+    Returns them with the message without its place. Helm's paths begin with the name of the chart.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
     known, why = match.groups() if match else (None, line)
@@ -170,7 +171,7 @@ def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
 
 
 def _rendered(settings: Input, folder: str) -> str:
-    import resource  # most runs read only files
+    import resource  # only here, because most runs read only files
     import tempfile
 
     from twgen.clients.programs import program_on_path
@@ -195,9 +196,9 @@ def _rendered(settings: Input, folder: str) -> str:
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
         exit_status = _run([*command, *arguments], folder, private, name)
         output, complaint = Path(private, "output"), Path(private, "complaint")
-        # if it ran out of memory, Go's stack traces follow the first empty line
+        # if the program ran out of memory, Go's stack traces follow the first empty line
         errors = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
-        # kustomize first warns about old fields
+        # kustomize first prints warnings about old fields
         at = max(0, f"\n{errors}".find("\nError: "))
         errors = f"{errors[at:]} {errors[:at]}"[:_LONGEST_MESSAGE]
         message = (
@@ -207,7 +208,7 @@ def _rendered(settings: Input, folder: str) -> str:
             message = message.replace(_VALUES.format(at), name_of_file)
         if exit_status == confined.CANNOT:
             raise InvalidInput(
-                f"this kernel cannot confine {name} ({message}): it needs Linux with Landlock and seccomp;"
+                f"this system cannot isolate {name} ({message}): that needs Linux with Landlock and seccomp;"
                 f" or run {name} yourself and pipe its output into `twgen render -`"
             )
         most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
@@ -232,7 +233,7 @@ def _in_words(size: int) -> str:
 
 
 def _run(command: list[str], folder: str, private: str, name: str) -> int:
-    """Run the command without twgen's environment, and return its exit status."""
+    """Run the command without twgen's environment variables; returns its exit status."""
     import subprocess
 
     variables = [f"{by}_{kind}_HOME" for by in ("XDG", "HELM") for kind in ("CONFIG", "CACHE", "DATA")]
@@ -245,7 +246,7 @@ def _run(command: list[str], folder: str, private: str, name: str) -> int:
     output, complaint = Path(private, "output"), Path(private, "complaint")
     with output.open("wb") as stdout, complaint.open("wb") as stderr:
         try:
-            return subprocess.run(  # noqa: S603 - by its full name, and every argument is ours or checked
+            return subprocess.run(  # noqa: S603 - a full path, and all arguments are ours or checked
                 command,
                 env=environment,
                 cwd=folder,
@@ -261,7 +262,7 @@ def _run(command: list[str], folder: str, private: str, name: str) -> int:
 
 def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
     allowed = "files of the checkout, with a path relative to the chart's folder, such as ../prod.yaml"
-    only = f"give {allowed}: no URL, no $ref, no absolute path, no link out of the checkout"
+    only = f"use {allowed}; URLs, $ref, absolute paths and links out of the checkout are not allowed"
     if not is_checkout:
         only = "the chart is not in a Git repository, so twgen reads only files in its own folder"
     yield from ("template", "--include-crds")
@@ -279,24 +280,24 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
         content = _value_file(name, file)
         size += len(content or b"")
         if size > DEFAULT.bytes:
-            raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: give fewer files")
+            raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: use fewer files")
         if content is None:
             if written != name:
                 continue
             message = f"value-files: there is no file {quoted(name)} in the folder of the chart"
             raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
-        # helm splits its argument at commas, and fetches anything that looks like a URL
+        # copied, because helm splits its argument at commas, and downloads anything that looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
     if settings.values:
-        # named like the option, because helm's errors name the file
+        # named like the option, because helm's errors contain the name of the file
         Path(private, "--values").write_bytes(os.fsencode(settings.values))
         yield f"--values={private}/--values"
     yield from ("--", settings.release or "release-name", folder)
 
 
 def _value_file(name: str, file: str) -> bytes | None:
-    """The content of a value file; None: there is no such file."""
+    """The content of a value file; None if it does not exist."""
     try:
         if not Path(file).is_file():
             return None

@@ -1,4 +1,4 @@
-"""Reading the world: the current state of the workers on the servers."""
+"""Reads the world: the workers' current state on the servers."""
 
 import asyncio
 from asyncio import Task, TaskGroup
@@ -30,36 +30,37 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of workers: its connections, its time, and how much it reads."""
+    """The settings of one read of workers: connections, time, and what to read."""
 
     temporal: TemporalReader
     cluster: ClusterReader | None
-    """None: nothing is known about Deployments."""
+    """None if no cluster is read, so that nothing is known about Deployments."""
     now: datetime
     for_routing: bool
-    """Not only the input of a render (versions, and open workflows of versions that may go), but also the
-    input of decisions about traffic, and facts that only people need."""
+    """Reads not only the input for a render (versions, and open workflows on versions that may be removed),
+    but also the input for decisions about traffic, and facts that only people need."""
     read_at: datetime
-    """By the reader's clock; `now` may be another time that a person asks about."""
+    """The time of the read on this machine's clock; `now` may be another time that a person asks about."""
     goes_on: bool = False
-    """Reads that only explain a wait may fail: a waiting rollout must not fail because of them."""
+    """Whether a rollout continues after this read: then a failed read that would only explain a wait is
+    ignored."""
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None" = None
-    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
+    """The Prometheus servers that a worker may use; if None, their metrics cannot be read."""
     progress: Iterator[object] = iter(())
-    """Goes on by one item for each worker that was read."""
+    """Advances by one item for each worker that was read."""
     autoscalers: bool = False
-    """The autoscalers of Deployments are read too, for people."""
+    """Whether the autoscalers of Deployments are also read, for people."""
 
     @property
     def for_people(self) -> bool:
-        """People see the result: facts that explain but decide nothing are read too."""
+        """Whether people see the result, so that facts that only explain are also read."""
         return self.for_routing and not self.goes_on
 
 
 async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
-    """The state of the workers in Temporal and Kubernetes, read for all of them at the same time.
+    """Read the state of all workers in Temporal and Kubernetes, concurrently.
 
-    Raises the error of the first read that fails, StateUnavailable or OutOfTime.
+    Raises the error of the first read that fails: StateUnavailable or OutOfTime.
     """
     cluster = reading.cluster
     reading.temporal.require_credentials(specs)
@@ -77,7 +78,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
 
 
 async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[Unread]]:
-    """The same for the workers that can be read, and why the others cannot be."""
+    """Same as `read_world`, but also returns the workers that cannot be read, with the reasons."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
         reading.temporal.require_credentials([spec])
@@ -101,14 +102,14 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 
 
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """All reads of a worker; a failure is raised inside an ExceptionGroup."""
+    """Make all reads of a worker; errors are raised inside an ExceptionGroup."""
     worker = await _read_further(spec, await _read_versions(spec, reading), reading)
     next(reading.progress, None)
     return worker
 
 
 async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """The worker's routing, versions and Deployments."""
+    """Read the worker's routing, versions and Deployments."""
     temporal, cluster = reading.temporal, reading.cluster
     async with TaskGroup() as group:
         describing = group.create_task(temporal.deployment(spec, for_routing=reading.for_routing))
@@ -117,7 +118,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
         if cluster and reading.autoscalers:
             scaling = group.create_task(cluster.autoscalers(spec.namespace))
     deployment, live = describing.result(), listing.result() if listing else None
-    # if nothing is deployed, an unknown worker is a new one
+    # a worker that is unknown and not deployed is new
     if not deployment and (live is None or live) and await temporal.wait_until_remembered():
         deployment = await temporal.deployment(spec, for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
@@ -141,7 +142,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
 
 
 async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) -> WorkerWorld:
-    """The same worker with its open workflows and, for routing, also its pollers, gates and pods."""
+    """Add the worker's open workflows and, for routing, its pollers, gates and pods."""
     temporal, cluster = reading.temporal, reading.cluster
     reads = further_reads(
         spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
@@ -205,7 +206,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 def _measuring(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
 ) -> Measuring | None:
-    """The measurements of the target since its ramp began; None: it is unknown when that was."""
+    """Measures the target since its ramp began; None if that time is unknown."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
@@ -218,7 +219,7 @@ def _measuring(
 async def _gate_runs(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
 ) -> tuple[GateRun, ...]:
-    """The runs of these gates; after a run of another workflow type, also the run of the next attempt."""
+    """The runs of these gates. If a run has another workflow type, the next attempt is also read."""
     asked, runs = set(names), tuple[GateRun, ...]()
     while names and world.temporal:
         runs += tuple(filter(None, await all_of([reading.temporal.gate_run(spec, *name) for name in names])))
@@ -234,7 +235,7 @@ async def _gate_runs(
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:
-    """The answer to a read that only explains a wait; a rollout continues without it."""
+    """The result of a read that only explains a wait; if it fails, a rollout continues without it."""
     try:
         return await asking
     except TwgenError:

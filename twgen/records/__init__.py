@@ -1,1 +1,1 @@
-"""Read and write documents that hold values: snapshots, ledgers, intents and statuses."""
+"""Reads and writes twgen's own documents: snapshots, ledgers, intents, statuses and OperatorConfigs."""

@@ -1,4 +1,4 @@
-"""The intent of a rollout in a cluster: a ConfigMap that describes one worker as Git does."""
+"""Reads and writes the intent of a rollout: a ConfigMap with the specs of one worker, as in Git."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -37,87 +37,91 @@ _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
 _BY_TICK = "taken over by tick"
 TAKEN_BACK = "by its hook"
-"""In place of the hash that an intent was taken over with: its hook has a Job now."""
+"""Replaces the hash in `taken_over` once the hook has a Job."""
 _MOST_WARNINGS = 100
-"""Each warning becomes an Event."""
+"""The limit of warnings, because each one becomes an Event."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """The goal of a rollout, and the identity of its changes. It has no secret, no commit and no time."""
+    """The goal of a rollout, and the identity for its changes. It contains no secret, commit or time."""
 
     namespace: str
     worker: str
     identity: str
     target: str
-    """The build ID that was rendered. Another release of twgen may compute another one."""
+    """The build ID that was rendered. Another release of twgen may compute a different one."""
     documents: tuple[Mapping[str, Any], ...]
     """The worker, its connection, its policy if it has one, and its attached templates."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """The warnings of the render. The hash does not include them."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
-    """The kinds of the objects that are or were attached to its versions. The hash does not include them."""
+    """The kinds of objects that are or were attached to its versions. The hash does not include them."""
     has_hook: bool = field(default=False, compare=False)
-    """A hook of Argo CD carries it out, and applies the autoscalers; no sync does. The hash leaves it out."""
+    """Whether a hook of Argo CD carries it out. That hook, and no sync, applies the autoscalers. The hash
+    does not include it."""
     tick_takes_over: bool = field(default=False, compare=False)
-    """`twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
+    """Whether `twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
-    """The requests that its Job takes besides those that slow it down. The hash does not include them."""
+    """The requests that its Job accepts, in addition to ones that slow it down. The hash does not include
+    them."""
     prometheus: tuple[PrometheusServer, ...] = ()
-    """The Prometheus servers that its metrics may name and its render may use."""
+    """The Prometheus servers that its metrics name, and that its render may use."""
     is_for_tick: bool = False
-    """Its driver is Tick: no Job is rendered."""
+    """Whether its driver is Tick, so that no Job is rendered."""
     uid: str = field(default="", compare=False)
-    """The UID of the ConfigMap; empty: it is not in a cluster."""
+    """The UID of the ConfigMap; empty if it is not in a cluster."""
     application: str = field(default="", compare=False)
-    """The Argo CD application that tracks the ConfigMap; empty: none does."""
+    """The Argo CD application that tracks the ConfigMap, if there is one."""
     plan_hash: str = field(default="", compare=False)
-    """The hash of the plan that it was rendered from; empty: unknown."""
+    """The hash of the plan from which it was rendered, if it is known."""
     is_paused: bool = field(default=False, compare=False)
-    """It has the annotation `twgen.io/paused`."""
+    """Whether it has the annotation `twgen.io/paused`."""
     taken_over: str = field(default="", compare=False)
-    """The hash of the intent that tick took over from a skipped hook; it counts for that intent only."""
+    """The hash of the intent that tick took over from a skipped hook. It applies only while the hash is the
+    same."""
 
     @property
     def argocd_name(self) -> str:
-        """The application in the form that `argocd` accepts; empty: there is none."""
-        # its namespace, unless that is Argo CD's own, and its name; anyone may annotate the intent
+        """The application as an argument of the `argocd` command; empty if there is no valid one."""
+        # NAMESPACE/NAME, or only NAME in Argo CD's own namespace; checked because anyone may annotate the
+        # intent
         parts = self.application.split("_")
         return "/".join(parts) if len(parts) <= 2 and all(map(is_dns_name, parts)) else ""
 
     @property
     def full_sync(self) -> str:
-        """What runs its hook, as a part of a sentence."""
+        """Names the sync that runs the hook, for messages."""
         name = self.argocd_name
         return f"`argocd app sync {name}`" if name else "a full sync of its Application"
 
     @cached_property
     def caller(self) -> Caller:
-        """The identity that carries it out."""
+        """The caller that carries out the intent."""
         return Caller(self.identity, forced=True, drives=True)
 
     @property
     def is_rolled_out_by_hand(self) -> bool:
-        """Its policy has driver None: a person or CI moves its traffic, and no Job."""
+        """Whether the policy has driver None, so that a person or CI changes the traffic, and no Job."""
         return any(value_at(document, "spec", "driver") == Driver.NONE.value for document in self.documents)
 
     @property
     def is_by_tick(self) -> bool:
-        """`twgen tick` carries it out: by its driver, or since Argo CD skipped its hook."""
+        """Whether `twgen tick` carries it out, because of its driver or because Argo CD skipped its hook."""
         return self.is_for_tick or self.is_taken_over
 
     @property
     def is_taken_over(self) -> bool:
-        """Tick carries it out in place of its hook. A hook that comes later takes it back."""
+        """Whether tick carries it out in place of its hook, which takes it back if it runs later."""
         return self.has_hook and self.taken_over == self.hash
 
     @cached_property
     def hash(self) -> str:
-        """A SHA-256 in hex digits. It changes when the rollout has another goal."""
+        """A SHA-256 in hex digits, which changes with the goal of the rollout."""
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
-        if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
+        if self.prometheus:  # so that an edit, which could redirect credentials, is noticed
             content.append(_lines_of(self.prometheus))
-        if self.is_for_tick:  # a Job of the same rollout must end
+        if self.is_for_tick:  # so that an earlier Job of the same rollout ends
             content.append(Driver.TICK.value)
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -129,7 +133,7 @@ def intent_of(
     attached_kinds: Iterable[GroupKind] = (),
     prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
-    """The intent for a spec; `prometheus` are the servers that its metrics may use."""
+    """Make the intent for a spec. `prometheus` has the servers that its metrics may use."""
     attached = (resource.document for resource in spec.attached)
     sources = (spec.document, spec.connection.document, spec.policy.document, *attached)
     first = tuple(warnings)
@@ -149,7 +153,7 @@ def intent_of(
 
 
 def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[PrometheusServer, ...]:
-    """The Prometheus servers that the worker's metrics may name, as an intent holds them."""
+    """The Prometheus servers for the worker's metrics, in the form for an intent."""
     metrics = spec.policy.analysis.metrics if usable and spec.policy.analysis else ()
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
@@ -157,7 +161,7 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     from twgen.records.operator_config import MOST_SERVERS, server_of_intent
 
     meant = [server for server in usable if server.name in names]
-    # for a metric without a server name, it is enough to know that there are several
+    # a metric without a server name needs the only server; if there are several, it must fail
     meant += [server for server in usable if "" in names and server.name not in names]
     return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
 
@@ -169,7 +173,7 @@ def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:
 
 
 def _essence(document: Document) -> dict[str, Any]:
-    """A document without the fields of other tools: labels, status, and annotations other than twgen's."""
+    """A document without labels, status, and annotations of other tools."""
     value = document.value
     names = {name: value_at(value, "metadata", name) for name in ("name", "namespace")}
     metadata: dict[str, Any] = {name: text for name, text in names.items() if text}
@@ -213,12 +217,12 @@ def write_intent(intent: Intent) -> dict[str, Any]:
 
 
 def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
-    """These annotations of an intent say that its rollout must change nothing for now."""
+    """Whether the annotations of an intent pause its rollout."""
     return annotations.get(PAUSED, "false") != "false"
 
 
 class UnusableIntent(InvalidInput):
-    """Why an intent cannot be carried out, and the part of it that could be read."""
+    """An intent cannot be carried out. `intent` has the part that could be read."""
 
     def __init__(self, message: str, intent: Intent) -> None:
         super().__init__(message)
@@ -226,7 +230,7 @@ class UnusableIntent(InvalidInput):
 
 
 def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> Intent:
-    """Read the intent in a ConfigMap. Raises UnusableIntent if it is no intent, or was edited by hand."""
+    """Read the intent in a ConfigMap; raises UnusableIntent if it is not one, or was edited by hand."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
@@ -236,7 +240,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     )
     intent = Intent(
         namespace=metadata["namespace"],
-        # without a valid name, messages use the name in the label
+        # if the name is missing, messages use the label
         worker=data.get("worker") or value_at(metadata, "labels", ROLLOUT) or "",
         identity=data.get("identity", ""),
         target=data.get("target", ""),
@@ -245,11 +249,11 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         attached_kinds=tuple(GroupKind(*line.rpartition("/")[::2]) for line in kinds),
         has_hook=_BY_JOB in autoscalers,
         tick_takes_over=_BY_TICK in skipped_hook,
-        # another release may permit requests that this one does not know
+        # requests that only another release supports are ignored
         requests=tuple(Verb(line) for line in requests if line in Verb.__members__.values()),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
-        # Argo CD may track by this label; nothing else sets it on an intent
+        # Argo CD may track by this label; no other program sets it on an intent
         or value_at(metadata, "labels", INSTANCE)
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
@@ -275,7 +279,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         message = f"{where} was edited by hand: its content does not match its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
-        # otherwise a worker could have two intents, and anyone who may create a ConfigMap could make one
+        # a worker must not have two intents: anyone who may create a ConfigMap could add one
         message = f"{where} is not the intent of {intent.worker}: that one is named {name}"
         raise UnusableIntent(message, intent)
     return whole

@@ -1,8 +1,8 @@
-"""The ledger: the Deployment of each version as it was rendered, kept in Git next to the specs.
+"""Reads and writes the ledger: the rendered Deployment of each version, kept in Git next to the specs.
 
-It is a folder with one file for each worker: branches that lock different workers never change the same file.
-People own the files: comments, order and other entries do not change. A version is one line of JSON, so that
-Git merges branches that add versions line by line.
+The ledger is a folder with one file for each worker, so that branches with different workers never change the
+same file. People own the files: comments, order and other entries are preserved. Each version is one line of
+JSON, so that Git can merge branches that add versions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,7 +82,7 @@ class _Selector(NamedTuple):
     """The labels that name the Worker Deployment and the build ID."""
 
 
-# all of it is rendered again, so it may only contain what twgen has written
+# the whole spec is rendered again, so it may only contain fields that twgen has written
 class _Spec(NamedTuple):
     replicas: Annotated[int | None, INT32] = None
     """How many pods it had. Each render decides how many it gets."""
@@ -153,12 +153,12 @@ class LedgerEntry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The worker and the build ID."""
+        """Identifies the entry: worker and build ID."""
         return self.worker, self.build_id
 
 
 class LedgerPlace(NamedTuple):
-    """An entry, and the document that contains it."""
+    """An entry and its place in a document."""
 
     entry: LedgerEntry
     document: Document
@@ -168,7 +168,7 @@ class LedgerPlace(NamedTuple):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of all documents with the entry, each once, the first one first."""
+        """The sources of all documents with the entry, without duplicates."""
         return tuple(dict.fromkeys(document.source for document in (self.document, *self.again)))
 
 
@@ -191,13 +191,13 @@ LEDGER = document_of(
 
 
 def write_entry(entry: LedgerEntry) -> dict[str, Any]:
-    """One entry of a Ledger document."""
+    """Convert an entry to an item of a Ledger document."""
     item: dict[str, Any] = _ENTRY.write(entry)
     return item
 
 
 def why_unreadable(entry: LedgerEntry) -> str:
-    """Why a ledger with this entry would be refused; empty: it would be read."""
+    """Why a ledger with this entry would be rejected; empty if it is valid."""
     value = {**_NEW, "versions": [write_entry(entry)]}
     problems = parse_ledgers([Document("", 0, value)])[1]
     return f"{problems[0].path} {problems[0].message}" if problems else ""
@@ -206,9 +206,9 @@ def why_unreadable(entry: LedgerEntry) -> str:
 def parse_ledgers(
     documents: Iterable[Document],
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
-    """The entries of Ledger documents by worker and build ID, and their first problems.
+    """Read the entries of Ledger documents, by worker and build ID; also returns the first problems.
 
-    A version that appears twice is a problem if its Deployments differ: one of them never ran.
+    If a version appears twice with different Deployments, that is a problem, because one of them never ran.
     """
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
@@ -241,7 +241,7 @@ def recorded_versions(
 
 
 def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
-    """The first field of an entry's Deployment that contradicts the version of the entry, and how."""
+    """The first field of an entry's Deployment that does not match the entry's version, with a message."""
     manifest, metadata, spec = entry.deployment, entry.deployment["metadata"], entry.deployment["spec"]
     namespace, _, worker = entry.worker.partition("/")
     wanted, template = selector_labels(worker, entry.build_id), spec["template"]
@@ -268,9 +268,9 @@ def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
 
 
 def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
-    """The ledger with these versions: a changed one in its place, a new one at the end; empty: a new ledger.
+    """Replace changed entries in a ledger's text, and append new ones; an empty text becomes a new ledger.
 
-    Raises InvalidInput if the text is no ledger, or cannot be edited.
+    Raises InvalidInput if the text is not a ledger, or cannot be edited.
     """
     new = {entry.key: write_entry(entry) for entry in entries}
     if not new:
@@ -285,13 +285,13 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
             raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
         [document] = documents
     as_written = _as_written(document)
-    # a merge of two branches that recorded the same version leaves it twice
+    # a merge of two branches that recorded the same version lists it twice
     recorded: Any = document["versions"]
     versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
     known = {(item["worker"], item["buildID"]) for item in recorded}
     added = [item for key, item in new.items() if key not in known]
     result = {**document, "versions": [*versions, *added]}
-    # without edits by people there is nothing to preserve, and ruamel.yaml takes twenty times as long
+    # if people have not edited the text, no layout must be preserved, which would take twenty times as long
     if text in ("", as_written):
         return _as_written(result)
     written = edited(text, result, in_one_line)

@@ -1,6 +1,6 @@
-"""Read an OperatorConfig: the decisions of the operator of an Argo CD for all its applications.
+"""Reads an OperatorConfig: the settings of an Argo CD's operator for all applications.
 
-An intent has its Prometheus servers too, with fewer fields.
+It also reads and writes the Prometheus servers in an intent, which have fewer fields.
 """
 
 import json
@@ -17,7 +17,8 @@ from twgen.versioning.stored_form import stored_struct
 
 KIND = "OperatorConfig"
 MOST_SERVERS = 20
-"""The most servers of an intent, which has ten metrics at most: readers of all intents need memory."""
+"""Limit of an intent's servers, to save memory when all intents are read. An intent has at most ten
+metrics."""
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
     "properties": {
@@ -47,7 +48,7 @@ _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)
 
 
 def _part_of_a_pod(struct: str) -> Shape:
-    """The Shape of a struct in a pod template, checked as strictly as in one; it reads the stored form."""
+    """The Shape of a struct in a pod template. It is checked as strictly, and read in its stored form."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
@@ -95,19 +96,19 @@ OPERATOR_CONFIG = document_of(
 
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
-    """The operator's configuration, and its problems; None if there are any."""
+    """The operator's configuration (None if it has problems), and the problems."""
     findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])
 
 
 def server_of_intent(server: PrometheusServer) -> PrometheusServer:
-    """The server as an intent holds it: without its projects and without local files."""
+    """The server in the form for an intent: without projects and local files."""
     return PrometheusServer(server.name, server.url, headers=server.headers, secret_name=server.secret_name)
 
 
 def server_of(name: str, url: str) -> PrometheusServer:
-    """The server with these settings only. Raises ValueError with the problem."""
+    """A server with only a name and a URL; raises ValueError if they are invalid."""
     findings = Findings()
     server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
     if findings.problems:
@@ -116,12 +117,12 @@ def server_of(name: str, url: str) -> PrometheusServer:
 
 
 def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
-    """The servers of an intent, each in a line of JSON."""
+    """The lines of an intent for these servers: one line of JSON each."""
     return [json.dumps(_OF_INTENT.write(server), sort_keys=True) for server in servers]
 
 
 def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
-    """The servers in the lines of an intent. Raises ValueError with the problem."""
+    """Read the servers in the lines of an intent; raises ValueError if they are invalid."""
     if len(lines) > MOST_SERVERS:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings = Findings()

@@ -1,7 +1,7 @@
-"""The Status document, and the ConfigMap with the status of a rollout and with requests to it.
+"""Reads and writes the Status document, and the ConfigMap with a rollout's status, requests and answers.
 
-People make requests by annotations of the ConfigMap. Its entries answer them. An abort has an annotation and
-an entry of its own.
+People send requests as annotations of the ConfigMap; the answers are among its entries. Aborts have a
+separate annotation and entry.
 """
 
 import json
@@ -36,33 +36,34 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import Budget, YamlError
 
 ANSWER_ENTRIES = {ABORT_REQUEST: "abort-request.json", REQUEST: "request.json"}
-"""The entry of the ConfigMap with the newest answer to the requests of an annotation."""
+"""For each annotation, the ConfigMap entry with the newest answer to its requests."""
 _LONGEST = 16_384
-"""Characters of a request or an answer: anyone who may patch the ConfigMap writes them."""
+"""Limit in characters of a request or an answer, because anyone who may patch the ConfigMap can write
+them."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The value of the annotation, with the requester's name in the characters that requests can have."""
+    """The annotation's value. Characters that are invalid in the requester's name are replaced."""
     name = re.sub("[^ -~]", "?", request.by)[:200]
     return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
-    """The entry of the ConfigMap, with as much of its sentence as can be read again."""
-    # JSON may write each character as six
+    """The value of the ConfigMap entry. A long message is shortened, so that the entry can be read again."""
+    # in JSON, one character may become six
     message = answer.message[:1000].encode(errors="backslashreplace").decode()
     return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
 
 def annotation_of(verb: Verb) -> str:
-    """The annotation that a request of this verb is written to."""
+    """The annotation for requests with this verb."""
     return ABORT_REQUEST if verb is Verb.ABORT else REQUEST
 
 
 def written_requests(metadata: Mapping[str, Any]) -> str:
-    """What people request by annotations of this object, or have tried to; empty: nothing."""
+    """The values of all request annotations, valid or not, that people have set; to detect changes."""
     annotations = value_at(metadata, "annotations") or {}
     return "; ".join(
         f"{name}: {annotations[name]}"
@@ -72,7 +73,7 @@ def written_requests(metadata: Mapping[str, Any]) -> str:
 
 
 def parse_pending(manifest: Mapping[str, Any]) -> tuple[PendingRequest, ...]:
-    """The requests of a status ConfigMap, in the order in which they are answered."""
+    """The requests in a status ConfigMap, in the order in which they are answered."""
     annotations = value_at(manifest, "metadata", "annotations") or {}
     return tuple(
         _pending(manifest, name, annotations[name]) for name in REQUEST_ANNOTATIONS if name in annotations
@@ -85,7 +86,7 @@ def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingReq
     try:
         answer = parse_answer(manifest, name)
     except InvalidInput as error:
-        wrong = f"it may have been done already, since the newest answer cannot be read ({error})"
+        wrong = f"it may already have been carried out, because the newest answer cannot be read ({error})"
     try:
         request = _parsed(written, _REQUEST)
     except InvalidInput as error:
@@ -98,7 +99,7 @@ def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingReq
 
 
 def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
-    """The newest answers in a status ConfigMap that can be read, the one to the newest request first."""
+    """The readable answers in a status ConfigMap, sorted by the time of the request, newest first."""
     answers = []
     for name in REQUEST_ANNOTATIONS:
         with suppress(InvalidInput):
@@ -107,7 +108,7 @@ def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
 
 
 def parse_answer(manifest: Mapping[str, Any], annotation: str) -> Answer | None:
-    """The newest answer to the requests of an annotation; None: there is none. Raises InvalidInput."""
+    """The newest answer to the requests in an annotation, if there is one; raises InvalidInput."""
     entry = ANSWER_ENTRIES[annotation]
     written = value_at(manifest, "data", entry)
     if written is None:
@@ -126,7 +127,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
         raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
     try:
         value = json.loads(text)
-        # half a surrogate pair can be neither printed nor written
+        # lone surrogates can be neither printed nor written
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it must be JSON") from error
@@ -141,7 +142,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
 def _scheduled_action(
     build_id: str, action: BatchAction, workflow_types: tuple[str, ...], at: datetime, **more: Any
 ) -> ScheduledAction:
-    """As far as a document has it: it identifies no entry of a policy."""
+    """Make an action from a document, which does not say to which entry of the policy it belongs."""
     return ScheduledAction(build_id, DrainingAction(action, workflow_types), "", "", at, at, **more)
 
 
@@ -154,12 +155,12 @@ REPORTED = {
         is_printed=True,
     ),
 }
-"""How documents for people and programs have what a plan and a status share."""
+"""The form of values that both Plan and Status documents contain."""
 STATUS = document_of(TWGEN_API, "Status", Status, shapes=REPORTED, is_printed=True)
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
-    """The entries of the ConfigMap."""
+    """The entries of the status ConfigMap."""
     document = STATUS.write(status.report) if status.report else {}
     return {
         "worker": status.worker,
@@ -172,19 +173,19 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        # always in the same order: Argo CD's Lua can only compare the whole text
+        # always in the same order, because Argo CD's Lua scripts can only compare the whole text
         "permits": " ".join(verb for verb in Verb if verb in status.permits),
-        # one entry for one condition: the phase alone may be about an earlier intent
+        # lets a single condition detect success: the phase alone may belong to an earlier intent
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(document, ensure_ascii=False, indent=1) + "\n",
     }
 
 
 def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
-    """Read the status in a ConfigMap. Raises InvalidInput if it has none, or another worker's."""
+    """Read the status in a ConfigMap; raises InvalidInput if there is none, or if it is another worker's."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
-    unusable = f"{where} does not hold the status of a rollout: delete it"
+    unusable = f"{where} does not contain the status of a rollout: delete it"
     try:
         [document] = read_documents(data["status.json"], budget)
         status = RolloutStatus(
@@ -216,13 +217,13 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
     findings = Findings(most=1)
     report: Status = STATUS.read(document, None, findings)
     if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
-        # a person or another release wrote it
+        # it was written by a person or another release
         return replace(status, message=f"{status.message}; the version data in its status cannot be read")
     return replace(status, report=report)
 
 
 def is_of(status: RolloutStatus | None, intent: Intent) -> TypeGuard[RolloutStatus]:
-    """There is a status, and it is about this intent, not an earlier one. A missing entry fits any intent."""
+    """Whether there is a status, and it belongs to this intent. A missing entry matches any intent."""
     if not status:
         return False
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}

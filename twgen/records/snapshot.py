@@ -1,4 +1,7 @@
-"""A Snapshot document: the world at one moment. Absent: not read. Null: it does not exist."""
+"""Reads and writes Snapshot documents: the world at one moment.
+
+A field that is absent was not read; null means that the object does not exist.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,7 +31,7 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployme
     return None if findings.count > before else live_deployment(value)
 
 
-# an API server leaves both out of the items of a list
+# API servers omit both in the items of a list
 _LISTED = "Absent if the Deployment comes from a list of an API server."
 _KIND = excerpt(
     Field("apiVersion", constant(DEPLOYMENT_API), _LISTED), Field("kind", constant("Deployment"), _LISTED)
@@ -37,12 +40,12 @@ _DEPLOYMENT = Shape(_read_deployment, lambda live: live.manifest, {"$ref": "depl
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
-    # workers without a spec are identified by their variables, which two namespaces can share
+    # workers without a spec are identified by variables, which may be the same in two namespaces
     return (live.recorded.manifest["metadata"].get("namespace") or "", live.name) if live else None
 
 
 def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
-    # a Deployment that is not of a version is not of the worker
+    # Deployments that do not belong to a version do not belong to the worker
     versions = None if deployments is None else tuple(live for live in deployments if live)
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
@@ -59,7 +62,7 @@ _WORKER_FIELDS = record_of(
 def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
     before = findings.count
     worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
-    # the name of a worker without a spec comes from its variables, which may be in any namespace
+    # without a spec, the worker's name comes from variables of Deployments in any namespace
     if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
@@ -89,14 +92,14 @@ SNAPSHOT = document_of(TWGEN_API, KIND, Snapshot, shapes={WorkerWorld: _WORKER})
 
 
 def write_snapshot(world: World) -> dict[str, Any]:
-    """The document that `parse_snapshot` reads as this world, without the ledger."""
+    """Convert the world to a document for `parse_snapshot`. The ledger is not included."""
     workers = tuple(worker for _, worker in sorted(world.workers.items()))
     document: dict[str, Any] = SNAPSHOT.write(Snapshot(world.taken_at, workers))
     return document
 
 
 def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
-    """The world of a Snapshot document, and its problems; None if there are any."""
+    """The world in a Snapshot document (None if it has problems), and the problems."""
     if value_at(document, "kind") != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
     if (api_version := value_at(document, "apiVersion")) != TWGEN_API:
@@ -110,7 +113,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
 
 
 def _late_times(snapshot: Snapshot) -> Iterator[Finding]:
-    """Times of Temporal that are later than the snapshot: clocks may differ, but not by a day."""
+    """Problems for Temporal's times that are after the snapshot. Clocks may differ, but not by a day."""
     latest = later(snapshot.taken_at, timedelta(days=1))
     for index, worker in enumerate(snapshot.workers):
         for path, moment in _times(worker.temporal) if worker.temporal else ():
@@ -136,7 +139,7 @@ def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
 
 
 def _with_names(document: Any, finding: Finding) -> Finding:
-    """The finding with the names of the worker and the version in its path, if the document has them."""
+    """Add the worker's and the version's names to a finding's message, if the document has them."""
     path = parse_path(finding.path)
     paths = [(*path[:2], "name")]
     if path[2:3] == ("deployments",):

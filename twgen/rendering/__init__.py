@@ -1,1 +1,1 @@
-"""Turning a plan into manifests and their text; decides nothing."""
+"""Converts a plan to manifests and text. It makes no decisions."""

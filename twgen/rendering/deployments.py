@@ -1,4 +1,4 @@
-"""The Deployment and the attached objects of one version, and the versions for the ledger."""
+"""Makes the Deployment and the attached objects of a version, and the manifests for the ledger."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ from twgen.versioning.pod_templates import described_template, reconnected
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
-    """The manifest of a rendered version's Deployment; an empty identity is left out."""
+    """The manifest of a version's Deployment; an empty identity is not recorded."""
     annotations, body = _content(spec, version)
     if version.patch:
         patched = patched_template(body["template"], version.patch)
@@ -65,7 +65,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
 
 
 def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Mapping[str, Any]]:
-    """The annotations that are kept, and the `spec`, of a version's Deployment."""
+    """The annotations and the `spec` of a version's Deployment, without twgen's own annotations."""
     pace = own_pace(spec, version.live)
     if not version.recorded:
         return described_annotations(spec), {
@@ -79,13 +79,13 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
     if version.replaced_injection is not None:
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
-    if version.build_id == spec.build_id:  # fields that restart nothing follow the spec at once
+    if version.build_id == spec.build_id:  # fields that restart no pods follow the spec immediately
         body = {name: value for name, value in {**body, **pace}.items() if value is not None}
     return recorded_annotations(manifest), body
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
-    """The manifest of the target as the spec describes it, for the ledger."""
+    """The target's manifest for the ledger, made from the spec."""
     name = versioned_deployment_name(spec.name, spec.build_id)
     return deployment_to_record(spec, _to_record(spec, spec.build_id, name, spec.replicas))
 
@@ -111,16 +111,17 @@ def _to_record(
 
 
 def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
-    """The manifest of a version for the ledger.
+    """A version's manifest for the ledger.
 
-    Without the labels and annotations that the policy gives all Deployments: they can change later.
+    It omits the labels and annotations that the policy adds to all Deployments, because they can change
+    later.
     """
     policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     return version_deployment(replace(spec, policy=policy), version, "")
 
 
 def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
-    """The Deployment of a worker's namespace is one of its versions."""
+    """Whether a Deployment in the worker's namespace belongs to one of its versions."""
     own_label = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
     return bool(value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == own_label)
 
@@ -128,9 +129,10 @@ def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
 def versions_to_record(
     spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
 ) -> tuple[list[VersionPlan], list[str]]:
-    """The live Deployments of a worker whose pods the ledger can render again without a restart; and why not.
+    """The live versions of a worker to record in the ledger, and a message for each that cannot be recorded.
 
-    Without the target, which the spec describes, and without the versions that the ledger already has.
+    A version can be recorded if rendering it from the ledger would not restart its pods. The target, which
+    the spec describes, and versions in `recorded` are left out.
     """
     versions, skipped = [], []
     for deployment in live:
@@ -153,7 +155,7 @@ def versions_to_record(
 
 
 def limit_copies(workers: Iterable[WorkerVersions]) -> None:
-    """Raise InvalidInput if the copies of attached resources would take too much memory in one render."""
+    """Raise InvalidInput if the copies of attached templates would need too much memory."""
     room = 48 * 2**20
     for worker in workers:
         spec = worker.spec
@@ -161,7 +163,7 @@ def limit_copies(workers: Iterable[WorkerVersions]) -> None:
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
-        # even a short item of a list or a mapping takes memory
+        # each item of a list or a mapping takes memory, even a short one
         room -= len(versions) * (len(text) + 16 * sum(map(text.count, ",[{")))
         room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
         if room < 0:
@@ -174,9 +176,9 @@ def limit_copies(workers: Iterable[WorkerVersions]) -> None:
 def attached_manifests(
     spec: WorkerSpec, version: VersionPlan, *, has_hook: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The objects that are attached to a version, or leave it.
+    """The objects that are attached to a version, or are being removed from it.
 
-    Argo CD keeps the objects that the Job of a hook applies, but does not apply them.
+    Argo CD does not apply the objects that a hook's Job applies, but they must be in its output to be kept.
     """
     names = {item.name for item in (*version.attached, *version.leaving)}
     for resource in spec.attached if names else ():
@@ -188,10 +190,10 @@ def attached_manifests(
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
-    """The object that a rendered version gets for an attached resource."""
+    """Make the object for an attached template of a version."""
     names = _names(spec, version)
     target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
-    # a label or an annotation of that name stays as it is
+    # only in `spec`: a label or an annotation with the name `scaleTargetRef` is not changed
     template = {
         name: _copied(item, names, target if name == "spec" else {})
         for name, item in resource.template.items()
@@ -238,13 +240,13 @@ def _metadata(
 ) -> dict[str, Any]:
     name = attached_resource_name(spec.name, resource.name, version.build_id)
     is_leaving = any(item.name == name for item in version.leaving)
-    # an autoscaler or a budget must stay as long as its pods
+    # autoscalers and budgets must exist as long as their pods
     is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving
     annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
-        # KEDA's: no other attachable kind scales from zero
+        # this must be KEDA: no other attachable kind scales from zero
         annotations["autoscaling.keda.sh/paused-replicas"] = "0"
-    # without metrics an autoscaler rests, but the application is healthy
+    # an autoscaler without metrics must not make the application unhealthy
     usual = {IGNORE_HEALTH: "true"} if resource.autoscales else {}
     metadata = {
         **template,
@@ -253,7 +255,7 @@ def _metadata(
         "labels": (template.get("labels") or {}) | selector_labels(spec.name, version.build_id) | MANAGED_BY,
         "annotations": usual | (template.get("annotations") or {}) | annotations,
     }
-    # Argo CD prunes nothing that has an owner
+    # Argo CD does not prune objects that have an owner
     is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
     if version.live and version.live.uid and is_owned:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
@@ -262,7 +264,7 @@ def _metadata(
 
 
 def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> Any:
-    """A copy with the placeholders filled in, and with the target, if any, in each empty `scaleTargetRef`."""
+    """A copy with placeholders replaced, and with `target`, unless empty, in each empty `scaleTargetRef`."""
     if isinstance(value, str):
         return filled(value, names)
     if isinstance(value, list):

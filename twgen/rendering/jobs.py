@@ -1,4 +1,4 @@
-"""The Jobs of a worker: one carries out its rollout, one replays histories on the target's own image."""
+"""Makes a worker's Jobs: one carries out its rollout, one replays histories with the target's image."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,14 +44,14 @@ _UNPRIVILEGED = {
     "readOnlyRootFilesystem": True,
 }
 _SECCOMP = {"type": "RuntimeDefault"}
-_TMP = "/tmp"  # noqa: S108 - a volume of its own
+_TMP = "/tmp"  # noqa: S108 - a separate volume
 _CA_FOLDER = "/etc/temporal/ca"
 _CA_VOLUME = "temporal-ca"
 _KEY_FOLDER = "/etc/temporal/key"
 
 _FOLDER = "/histories"
 _MEMORY = {"requests": "128Mi", "limits": "1Gi"}
-"""For the container that fetches histories: it needs more than other Pods of twgen."""
+"""Memory of the container that fetches histories, which needs more than twgen's other Pods."""
 _COPIED_POD_FIELDS = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
     "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
@@ -61,7 +61,8 @@ _COPIED_CONTAINER_FIELDS = (
     "env", "envFrom", "image", "imagePullPolicy", "name", "resources", "securityContext", "volumeMounts",
     "workingDir",
 )  # fmt: skip
-"""The fields that a replay copies from the worker: none that serves, probes or waits for others."""
+"""The fields that a replay copies from the worker: no ports, probes or hooks, which a replay does not
+need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +72,32 @@ class RolloutJobs:
     driver: Driver
     """Hook or Job."""
     image: str
-    """Empty: none is configured, and no Job is rendered."""
+    """The image of the Jobs; if it is empty, no Job is rendered."""
     more_kinds: tuple[GroupKind, ...] = ()
-    """Kinds that the operator allows to be attached, in addition to those that twgen knows."""
+    """Kinds that the operator allows to be attached, in addition to twgen's own list."""
     pod: RolloutPod = field(default_factory=RolloutPod)
     prometheus: tuple[PrometheusServer, ...] = ()
-    """The servers that this render may use."""
+    """The Prometheus servers that this render may use."""
     is_tick_allowed: bool = False
-    """Workers with driver Tick get an intent, which `twgen tick` carries out."""
+    """Whether workers with driver Tick get an intent, which `twgen tick` carries out."""
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Warnings that an intent repeats in addition to those of its plan, by worker deployment."""
+    """Warnings to repeat in intents, in addition to the warnings of plans, by worker."""
 
 
 def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
-    """The Job that carries out an intent, under an account."""
+    """The Job that carries out an intent with this service account."""
     is_hook = jobs.driver is Driver.HOOK
     labels = rollout_labels(spec.name)
-    # people pause a rollout over a weekend
+    # leaves time for a pause over a weekend
     longest = spec.policy.hold_for if is_hook else timedelta(days=7) + spec.rollout.pauses
     body: Manifest = {
-        # a Job would end at once if Kubernetes could not count them in nanoseconds of 64 bits
+        # limited, because Kubernetes counts nanoseconds in 64 bits, and an overflow would end the Job at once
         "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, 2**31 - 1),
         "backoffLimit": 6,
-        # another attempt cannot change these: gate failed or aborted, invalid intent, out of time
+        # a retry does not help after these: gate failed or aborted, invalid intent, out of time
         "podFailurePolicy": _failing_at([1, 2, 4]),
         "template": {
-            # a later rollout recognises its own Pods by it
+            # later rollouts recognize their own Pods by this annotation
             "metadata": {
                 "labels": {**jobs.pod.labels, **labels},
                 "annotations": {**jobs.pod.annotations, INTENT_HASH: intent.hash},
@@ -113,7 +114,7 @@ def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJob
 
 
 def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The Job that replays histories for the target; none without a replay in the policy, or an image."""
+    """The Job that replays histories for the target, if the policy has a replay and there is an image."""
     spec, replay = worker.spec, worker.spec.policy.replay
     has_target = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
     if not replay or not jobs.image or not has_target:
@@ -124,7 +125,8 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         metadata["annotations"] = dict(jobs.pod.annotations)
     body: Manifest = {
         "activeDeadlineSeconds": int(replay.within.total_seconds()),
-        # for failures that are not about the histories: a lost node, an unreachable server
+        # retries for failures that are not caused by the histories, such as a lost node or an unreachable
+        # server
         "backoffLimit": 2,
         "podFailurePolicy": _failing_at([1]),
         "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
@@ -145,7 +147,7 @@ def _job(
 
 
 def _digest(purpose: str, body: Manifest) -> str:
-    """A part of a Job's name: a changed Job is another object, since its template cannot be changed."""
+    """The suffix of a Job's name. It changes with the Job, because a Job's template cannot be changed."""
     return sha256(json.dumps([purpose, body], sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -207,7 +209,7 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
 
 
 def _control_plane(spec: WorkerSpec) -> Connection:
-    """The worker's connection, with other credentials if the policy names some for rollouts."""
+    """The worker's connection, with the policy's credentials for rollouts if it names some."""
     connection, secret = spec.connection, spec.policy.control_plane_secret
     if not secret or not connection.secret_name:
         return connection
@@ -217,7 +219,7 @@ def _control_plane(spec: WorkerSpec) -> Connection:
 
 
 def _api_key(connection: Connection) -> Injection:
-    """The API key as a file: a Job outlives a key, and only a file follows its Secret."""
+    """The API key as a file: a Job may run longer than a key is valid, and only files follow their Secret."""
     if not (key := connection.api_key_secret):
         return Injection(())
     secret = {"secretName": key.name, "items": [{"key": key.key, "path": key.key}]}
@@ -226,7 +228,7 @@ def _api_key(connection: Connection) -> Injection:
 
 
 def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Injection:
-    """The operator's own certificates, unless the connection names its server's."""
+    """The operator's trusted certificates, unless the connection has its own."""
     if not pod.ca_bundle or not connection.needs_credentials or connection.ca_secret:
         return Injection(())
     variable = {"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"}
@@ -234,13 +236,13 @@ def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Inj
 
 
 def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest, **mount: bool) -> Injection:
-    """A volume of the pod, which its container has at this path."""
+    """A volume that is mounted at this path."""
     name = {"name": volume}
     return Injection(variables, ({**name, "mountPath": path, **mount},), ({**name, **source},))
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
-    """The Secret of each server; without it, the Pod still runs, and its ramp waits."""
+    """The Secret of each Prometheus server. If it is missing, the Pod still runs, but the ramp waits."""
     for index, server in enumerate(intent.prometheus):
         if server.secret_name:
             items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
@@ -255,7 +257,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     pod = {name: template[name] for name in _COPIED_POD_FIELDS if name in template}
     container = {name: worker[name] for name in _COPIED_CONTAINER_FIELDS if name in worker}
     if "claims" in (resources := container.get("resources") or {}):
-        # claims of devices, which the pod no longer has
+        # they refer to device claims of the pod, which are not copied
         container["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     if "env" in container:
         container["env"] = [_without_container_name(variable) for variable in container["env"]]
@@ -264,8 +266,8 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
-    # neither intent nor specs: a newer commit must not redirect an older Job, and another release of twgen
-    # need not read its documents
+    # the Job uses neither intent nor specs, so that a newer commit cannot redirect an older Job, and another
+    # release of twgen need not read its documents
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     needs = [
         injection(spec.connection, identity, EnvironmentNames.CURRENT),
@@ -280,7 +282,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
         if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
     ]
     if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
-        # affinity to other Pods is for serving Pods: a replay would wait for a node without one
+        # affinity between Pods is for serving Pods: a replay might never find a node
         pod["affinity"] = {"nodeAffinity": node_affinity}
     if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
@@ -299,7 +301,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
 
 
 def _without_container_name(variable: Manifest) -> Manifest:
-    """A variable about resources, without its container: the pod has only this container of the worker."""
+    """Remove the container name from a variable about resources: this pod has only one of them."""
     source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
     if not source or "containerName" not in source:
         return variable
@@ -314,7 +316,7 @@ def _unlike(name: str, taken_names: AbstractSet[str]) -> str:
 
 
 def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequence[Injection]) -> Manifest:
-    """The container that fetches the histories as the worker itself would."""
+    """The container that fetches the histories, with the worker's own credentials."""
     worker, resources = described_template(spec)["spec"]["containers"][0], jobs.pod.resources
     task_queues = [item.get("value") for item in worker.get("env", ()) if item["name"] == TASK_QUEUE]
     arguments = [
@@ -322,7 +324,7 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequen
         *("--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
         *(["--upgrading"] if replay.upgrading_only else []),
-        # the first version continues the workflows that the worker had without versions
+        # the first version will continue workflows that were started without versions
         *(["--task-queue", task_queues[0]] if any(task_queues) else []),
     ]
     return {

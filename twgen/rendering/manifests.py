@@ -1,4 +1,4 @@
-"""All manifests of a render, in the order in which they are printed."""
+"""Makes all manifests of a render, in the order in which they are printed."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ from twgen.versioning.names import (
 from twgen.yaml.writer import encode_documents, write_documents
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
-"""All other kinds come after these."""
+"""All other kinds follow these."""
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
-"""Kinds that soon become healthy for Argo CD, so that no sync waits for them in vain."""
+"""Kinds that soon become healthy in Argo CD, so that a sync never waits for them forever."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -53,8 +53,8 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all objects that twgen makes, sorted.
 
-    With `links`, Argo CD shows links to the workflows of workers and versions, and to the rows of workers.
-    Without `jobs` there are no objects of rollouts. Raises InvalidInput if there is nothing to render.
+    `links` adds links, for Argo CD's user interface, to workflows in Temporal and to twgen's dashboard.
+    Without `jobs`, there are no objects for rollouts. Raises InvalidInput if there is nothing to render.
     """
     limit_copies(workers)
     manifests = (_manifests(worker, identity_of, jobs, links or Links()) for worker in workers)
@@ -63,7 +63,7 @@ def render_manifests(
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
         raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
-    # of two Jobs with one name, Argo CD applies only the last; the names are known only here
+    # Argo CD would apply only the last of two Jobs with the same name; all names are known only here
     jobs_made = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
@@ -73,7 +73,7 @@ def render_manifests(
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
-    """The ConfigMaps and Secrets that Argo CD prunes when they are gone; `namespace` is the default."""
+    """The ConfigMaps and Secrets that Argo CD prunes once they are removed; `namespace` is the default."""
     for document in passthrough:
         name, own_namespace = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
@@ -96,7 +96,7 @@ def _manifests(
         yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
-            # at the same time as the hook, which waits for it only if necessary
+            # in the same wave as the hook, which waits for the replay only if necessary
             manifest["metadata"]["annotations"][SYNC_WAVE] = "1"
         yield manifest
     at_once = _applied_with_target(worker)
@@ -108,13 +108,13 @@ def _manifests(
         for manifest in manifests:
             is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
-                # the hook starts once the target is healthy, even if others are not
+                # after the hook, so that the hook starts once the target is healthy, even if others are not
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
 
 
 def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
-    """The annotations with which Argo CD links an object to pages about a worker, or about one version."""
+    """The annotations for links in Argo CD to pages about a worker, or about one of its versions."""
     annotations = {}
     if links.temporal:
         query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
@@ -128,9 +128,9 @@ def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
-    """The target, and versions with traffic but no pods: they must not wait for a target that may crash.
+    """The target, and versions with traffic but no pods, which must not wait for a broken target.
 
-    On the way back to a target that was active before, there is no such wait.
+    If the target was active before, as in a rollback, the other versions need not be in this set.
     """
     target, versions = worker.spec.build_id, worker.versions
     if any(version.build_id == target and version.status in HAD_TRAFFIC for version in versions):
@@ -146,14 +146,14 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:
-    # one document: a list cut short can never be a valid shorter one
+    # a single document, because a truncated list is never valid
     encode = json.JSONEncoder(ensure_ascii=False).encode
     items = [encode(manifest).encode() for manifest in manifests]
     return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
 
 
 def one_document(document: Any, output: str) -> str:
-    """One document as `yaml` or `json`."""
+    """The text of one document in the format `yaml` or `json`."""
     if output == "json":
         return json.dumps(document, ensure_ascii=False) + "\n"
     return write_documents([document])
@@ -164,9 +164,9 @@ FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_d
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out the rollout of a worker; only its intent if tick, a person or CI does that.
+    """The objects that carry out a worker's rollout; only the intent if tick, a person or CI does that.
 
-    `tick` needs the intent of every worker.
+    `tick` needs the intents of all workers.
     """
     spec, driver = worker.spec, worker.spec.policy.driver
     is_possible = jobs.image if driver.has_job else driver is Driver.NONE or jobs.is_tick_allowed
@@ -188,7 +188,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     if size > (largest := 1024 * 1024):
         large = f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes"
         remedy = "make the pod template or the attached templates smaller"
-        raise InvalidInput(f"{large}, but a ConfigMap holds at most {largest}: {remedy}")
+        raise InvalidInput(f"{large}, but a ConfigMap can contain at most {largest}: {remedy}")
     yield manifest
     if not driver.has_job:
         return
@@ -216,9 +216,9 @@ def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind])
 
 
 def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
-    """Exactly the rights that a rollout needs in its namespace.
+    """The permissions that a rollout needs in its namespace, and no more.
 
-    Applying a new object needs the verb create, for which RBAC compares the name in this case.
+    Applying a new object needs the verb create; for an apply, RBAC can limit that to a name.
     """
     spec = worker.spec
     names_to_read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
@@ -232,7 +232,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     yield _rule("", "pods", "list")
     yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
-    # to set their replicas, and the annotation about deleted attached objects
+    # to set replicas, and the annotations about attached objects
     patched = [
         version.deployment
         for version in worker.versions
@@ -241,13 +241,13 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     if patched:
         yield _rule("apps", "deployments", "patch", names=patched)
     if spec.policy.owner_references is OwnerReferences.RENDER:
-        # Argo CD never prunes an object that has an owner
+        # Argo CD does not prune objects that have an owner
         for kind in attached_kinds(worker, more_kinds):
             yield _rule(kind.group, resource_of_kind(kind.kind), "create", "delete", "list", "patch")
 
 
 def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
-    """The kinds that are or were attached to a worker's versions; all possible ones if no cluster is read."""
+    """The kinds that are or were attached to a worker's versions; all possible kinds without a cluster."""
     now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
     were = worker.were_attached
     possible = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]

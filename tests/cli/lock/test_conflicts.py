@@ -65,7 +65,7 @@ def test_conflict_of_a_host_that_reads_no_attributes_is_solved_by_either_side_an
 ) -> None:
     name = "specs/twgen.lock/shop.pay.yaml"
     said = (
-        f"{name}:5: there are conflict markers of a merge: remove the markers to keep the versions of"
+        f"{name}:5: the file contains merge conflict markers: remove the markers to keep the versions of"
         f" both sides, or keep one side with `git checkout --ours {name}` or `--theirs`; then run"
         " `twgen lock`"
     )
@@ -100,7 +100,9 @@ def test_conflict_is_also_solved_by_keeping_the_lines_of_both_sides(run: Run, co
 def test_specs_with_conflict_markers_say_so(run: Run, specs: Path) -> None:
     text = (specs / "pay.json").read_text()
     (specs / "pay.json").write_text(f"<<<<<<< HEAD\n{text}\n=======\n{text}\n>>>>>>> other\n")
-    refused(run("lock", "specs"), 2, "specs/pay.json:1: there are conflict markers of a merge: resolve them")
+    refused(
+        run("lock", "specs"), 2, "specs/pay.json:1: the file contains merge conflict markers: resolve them"
+    )
 
 
 @pytest.mark.parametrize("marker", ["<<<<<<< HEAD", "=======", ">>>>>>> other"])
@@ -111,10 +113,11 @@ def test_conflict_marker_that_stands_alone_is_refused(run: Run, specs: Path, mar
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:line], marker, *lines[line:], ""]))
     assert (
-        "there are conflict markers of a merge: remove the markers to keep" in run("validate", "specs").stdout
+        "the file contains merge conflict markers: remove the markers to keep"
+        in run("validate", "specs").stdout
     )
     refused(
         run("lock", "specs"),
         2,
-        f":{line + 1}: there are conflict markers of a merge: remove the markers to keep",
+        f":{line + 1}: the file contains merge conflict markers: remove the markers to keep",
     )

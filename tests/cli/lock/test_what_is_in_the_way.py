@@ -45,7 +45,7 @@ def test_pipe_in_a_ledger_is_said_and_not_waited_for(run: Run, specs: Path, comm
     (specs / "twgen.lock").mkdir()
     os.mkfifo(specs / "twgen.lock" / "shop.pay.yaml")
     name = "specs/twgen.lock/shop.pay.yaml"
-    told_once(run(*command), 2, f"{name} is not a file or folder: remove it, or give it as a PATH of its own")
+    told_once(run(*command), 2, f"{name} is not a file or folder: remove it, or pass it as a separate PATH")
 
 
 @pytest.mark.parametrize("command", LOCKS)

@@ -81,7 +81,7 @@ def test_worker_in_two_ledgers_goes_on_in_the_nearer_one_which_gets_what_it_lack
     (specs / "twgen.lock").rename(root / "twgen.lock")
     (root / "aside").rename(specs / "twgen.lock")
     said = (
-        f"warning: shop/pay is recorded in {PAY} too: new versions go to specs/{PAY},"
+        f"warning: shop/pay is also recorded in {PAY}: new versions go to specs/{PAY},"
         " which is nearer to its spec; move all lines there, and remove it"
     )
     checked = run("lock", ".", "--check")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from twgen.errors import OutOfTime
-from twgen.reading.temporal.looks import Silences
+from twgen.reading.temporal.checks import Silences
 
 DESCRIBE, COUNT = ("temporal:7233", "describe"), ("temporal:7233", "count")
 

@@ -16,7 +16,7 @@ from twgen.model.policy import ReplayBefore
 from twgen.model.spec import Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.values import dataclass
-from twgen.model.world import Recorded, ReplayRun, ReplayState
+from twgen.model.world import RecordedRun, ReplayRun, ReplayState
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
 from twgen.versioning.names import MarkKey
@@ -310,19 +310,19 @@ def replay_sentence(target: Target, run: ReplayRun) -> str:
 Item = TypeVar("Item")
 
 
-def chosen(recorded: Iterable[Recorded], of_each_type: int) -> list[Recorded]:
+def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedRun]:
     """This many of each type, the types in turn: if only some can be stored, every type is among them.
 
     Within a type, open workflows come first, since they must be replayed: the versions to which they are
     pinned in turn, and at least one of each version. Then come recently ended ones. Equals keep their order.
     """
-    of_types: defaultdict[str, list[Recorded]] = defaultdict(list)
+    of_types: defaultdict[str, list[RecordedRun]] = defaultdict(list)
     for history in recorded:
         of_types[history.workflow_type].append(history)
     return list(_in_turn([_of_type(histories, of_each_type) for histories in of_types.values()]))
 
 
-def left_out_altogether(written: Collection[Recorded], larger: Collection[Recorded]) -> list[str]:
+def left_out_altogether(written: Collection[RecordedRun], larger: Collection[RecordedRun]) -> list[str]:
     """The workflow types, and versions with open workflows, whose chosen histories are all too large."""
     types = {history.workflow_type for history in written}
     versions = {(history.workflow_type, history.build_id) for history in written if history.is_open}
@@ -334,8 +334,8 @@ def left_out_altogether(written: Collection[Recorded], larger: Collection[Record
     return sorted(missing | ({history.workflow_type for history in larger} - types))
 
 
-def _of_type(recorded: Iterable[Recorded], number: int) -> list[Recorded]:
-    versions: defaultdict[str, list[Recorded]] = defaultdict(list)
+def _of_type(recorded: Iterable[RecordedRun], number: int) -> list[RecordedRun]:
+    versions: defaultdict[str, list[RecordedRun]] = defaultdict(list)
     ended = []
     for history in recorded:
         if history.is_open:

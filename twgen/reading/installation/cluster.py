@@ -1,4 +1,4 @@
-"""Asking an API server about an installation: rights, names, its time, and what does not run."""
+"""Reads permissions, accounts, clock differences and stuck Pods from an API server."""
 
 import asyncio
 from collections import defaultdict
@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 async def stuck_rollouts(
     client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Seen]:
-    """The workers whose newest Job is not over but has no running Pod, and why it has none.
+    """The workers whose newest Job has not ended but has no running Pod, each with the problem.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -49,7 +49,7 @@ async def stuck_rollouts(
             if event := await _last_event(client, "Job", job, deadline):
                 stuck[worker] = _with_problem("Job", job, f"has no Pod: {event}")
         elif value_at(last, "status", "phase") not in _ENDED and (problem := pod_problem(last)):
-            # if its node has not reported why it does not run, an event may
+            # the Pod's node may not have reported the problem yet, but an Event may explain it
             event = await _last_event(client, "Pod", last, deadline) if problem.startswith(STARTS) else ""
             stuck[worker] = _with_problem("Pod", last, f"{problem}: {event}" if event else problem)
     return stuck
@@ -58,13 +58,13 @@ async def stuck_rollouts(
 async def pods_that_wait(
     client: KubernetesClient, namespace: str, labels: Mapping[str, str], deadline: Deadline
 ) -> tuple[Seen, ...]:
-    """The Pods with these labels that do not run, and why; none if they may not be listed."""
+    """The Pods with these labels that do not run, each with the problem; empty without permission."""
     selector = ",".join(f"{name}={text}" for name, text in labels.items())
     try:
         pods = await client.pods(namespace, selector, deadline)
     except StateUnavailable:
         return ()
-    # a Pod that has ended does not matter: it is from a CronJob, or was evicted
+    # Pods that have ended are ignored: they belong to a CronJob, or were evicted
     not_ended = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     problems = [_with_problem("Pod", pod, pod_problem(pod)) for pod in not_ended]
     return tuple(seen for seen in problems if seen.problem)
@@ -77,7 +77,7 @@ def _with_problem(kind: str, item: Object, problem: str) -> Seen:
 
 
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
-    """The newest warning event about an object; empty: there is none, or it may not be read."""
+    """The newest warning Event about an object; empty if there is none, or if it cannot be read."""
     metadata = item["metadata"]
     path = path_of("v1", "Event", metadata["namespace"])
     selector = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
@@ -92,7 +92,7 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
 async def read_orphans(
     client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
-    """The Deployments of versions that an Argo CD Application tracks, by worker, except known workers."""
+    """The Deployments of removed workers that an Argo CD Application still tracks, by worker."""
     names_by_worker: dict[str, list[str]] = defaultdict(list)
     for namespace in namespaces:
         path = path_of(DEPLOYMENT_API, "Deployment", namespace)
@@ -100,7 +100,7 @@ async def read_orphans(
             if not (live := live_deployment({"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item})):
                 continue
             home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
-            # anyone who may write a Deployment can name any worker in its pods
+            # anyone who may write a Deployment can put any worker's name into its pods
             is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
             is_tracked = live.tracked_by and live.identity and live.protected
             if is_tracked and is_its_own and worker not in known_workers:
@@ -108,7 +108,7 @@ async def read_orphans(
     orphans = {}
     for worker, names in names_by_worker.items():
         namespace, _, name = worker.partition("/")
-        # an intent counts even if it cannot be parsed
+        # an intent that cannot be parsed counts too
         if not await read_config_map(client, namespace, rollout_name(name), deadline):
             orphans[worker] = tuple(names)
     return orphans
@@ -120,7 +120,7 @@ _AT_ONCE = 8
 
 
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
-    """The name that Kubernetes has for the caller; empty: it returns none."""
+    """The caller's name in Kubernetes; empty if the server does not return it."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
     path = path_of(_AUTHENTICATION, "SelfSubjectReview")
     _, answer = await client.ask("POST", path, deadline, body=review)
@@ -130,7 +130,7 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """The accounts that do not exist, without those that the caller may not read."""
+    """The accounts that do not exist; accounts that the caller may not read are left out."""
     absent = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
@@ -143,7 +143,7 @@ async def absent_accounts(
 async def refused_needs(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, *, of_caller: bool
 ) -> tuple[Need, ...]:
-    """The needs that their accounts, or the caller itself, have no right to.
+    """The needs for which the account, or with `of_caller` the caller, lacks the permission.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -162,14 +162,14 @@ async def refused_needs(
     if not unique:
         return ()
     first, *others = unique
-    # a caller without the right to ask gets one failure, not eight
+    # the first one alone, so that a caller without permission to ask causes one failure and not eight
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
     missing = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in missing} - {""})
     }
-    # a kind whose definition is not installed has no objects, so no account needs the right
+    # if a kind's definition is not installed, it has no objects, so no account needs the permission
     return tuple(need for need in missing if served.get(need.right.group, True))
 
 
@@ -194,7 +194,7 @@ def _review_spec(need: Need, kind: str) -> Mapping[str, Any]:
 async def cluster_scoped(
     client: KubernetesClient, kinds: Iterable[GroupKind], deadline: Deadline
 ) -> frozenset[GroupKind]:
-    """The kinds whose objects are in no namespace, without those that the API server does not serve."""
+    """The kinds that are cluster-scoped; kinds that the API server does not have are left out."""
     asked_kinds, scoped = frozenset(kinds), set[GroupKind]()
     for group in sorted({kind.group for kind in asked_kinds}):
         paths = ["/api/v1"]
@@ -211,7 +211,7 @@ async def cluster_scoped(
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
-    """How far the API server's clock is ahead; None: it has not answered yet."""
+    """How far the API server's clock is ahead; None if the server has not answered yet."""
     if not client.heard:
         return None
     server_time, at = client.heard

@@ -1,4 +1,4 @@
-"""Reading what is installed: Argo CD with its plugin, settings and Applications, and the tick."""
+"""Reads the installed Argo CD, with its plugin, settings and Applications, and the installed tick."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
 _ARGOCD_SERVER = "TWGEN_ARGOCD_SERVER"
 _TICK = "twgen-tick"
-"""Its name in deploy/tick."""
+"""The name of tick's Deployment or CronJob in deploy/tick."""
 _FALSE = {"", "0", "f", "false", "n", "no", "off"}
 _LEADS_TO_POD = {
     "Deployment": (DEPLOYMENT_API, ("spec", "template")),
@@ -47,9 +47,9 @@ Object = Mapping[str, Any]
 async def read_argocd(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> tuple[ArgoInstallation, Mapping[str, str]]:
-    """The Argo CD of a namespace, and why parts of it were not read, by part.
+    """Read the Argo CD in a namespace; also returns the parts that could not be read, with the errors.
 
-    Raises StateUnavailable if there is none, or it may not be read.
+    Raises StateUnavailable if it does not exist or cannot be read.
     """
     deployments = await read_list(client, path_of(DEPLOYMENT_API, "Deployment", namespace), deadline)
     deployments.sort(key=lambda item: str(item["metadata"]["name"]))
@@ -82,7 +82,7 @@ async def read_argocd(
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
-        # without the right to the Applications of all namespaces, those of Argo CD's own namespace count
+        # without permission for all namespaces, only the Applications in Argo CD's own namespace are read
         path = path_of(APPLICATION_API, "Application")
         status, answer = await client.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
@@ -116,9 +116,10 @@ async def _plugin(
 
 
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
-    """The ConfigMaps that a container mounts.
+    """The names of the ConfigMaps that a container mounts.
 
-    Not its Secrets: an account that may get one can read it, and the doctor needs no such right.
+    Its Secrets are not checked: an account that may get a Secret can read its content, and the doctor should
+    not need that permission.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -130,7 +131,7 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
 async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
-    """The OperatorConfig in a ConfigMap that a container mounts, if it may be read and is valid."""
+    """The OperatorConfig in a ConfigMap that a container mounts, if it can be read and is valid."""
     for name in _config_maps(pod, container):
         _, answer = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
@@ -151,7 +152,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin in a source, or a probable misspelling of it; empty: neither."""
+    """The name of twgen's plugin in the Application's sources, or a probable misspelling of it."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
     exact = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
@@ -176,7 +177,7 @@ def _application(item: Object) -> ArgoApplication:
 
 
 def _errors(application: Object) -> Iterable[str]:
-    """Argo CD's errors about an Application: its conditions, and the failures of its last sync."""
+    """Argo CD's errors about an Application, from its conditions and its last sync."""
     for condition in value_at(application, "status", "conditions") or ():
         kind = str(condition.get("type"))
         if kind.endswith("Error") or kind == "SharedResourceWarning":
@@ -190,15 +191,16 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line; for a failed render only its end, which is twgen's own message."""
+    """A message in one line. For a failed render, only its end is kept, which is twgen's own message."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
 
 
 async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
-    """The tick of a cluster, found by its name in deploy/tick; None: there is none.
+    """Find the cluster's tick by its name in deploy/tick; None if it is not installed.
 
-    Raises StateUnavailable if it may not be listed, or there are several: one may be someone else's.
+    Raises StateUnavailable if it cannot be listed, or if there are several, because one may belong to another
+    team.
     """
     ticks: list[TickInstallation] = []
     for kind, (api_version, to_pod) in _LEADS_TO_POD.items():
@@ -236,7 +238,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
 async def _variables(
     client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
 ) -> Mapping[str, str]:
-    """The literal variables of a container, and those of its ConfigMaps, as far as they may be read."""
+    """The variables of a container that are literals, or come from ConfigMaps that can be read."""
     variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):

@@ -1,1 +1,1 @@
-"""The requests to Temporal, and its answers as values."""
+"""Sends requests to Temporal, and converts the answers to values."""

@@ -1,4 +1,4 @@
-"""Temporal's answers as values: a Worker Deployment, its versions, pollers, and runs of gates."""
+"""Converts Temporal's answers to values: Worker Deployments, versions, pollers and gate runs."""
 
 import json
 from base64 import b64encode
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
     from temporalio.api.workflowservice import v1 as service
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
-"""By their number in the API."""
+"""The types of task queues by their numbers in the API."""
 NUMBERS_OF_TYPES = {kind: number for number, kind in TASK_QUEUE_TYPES.items()}
-"""The number of each type of task queue in the API."""
+"""The number of each task queue type in the API."""
 _FAILING_ATTEMPT = 3
-"""The attempt of a workflow task that counts as failing; the second follows at once, later ones slowly."""
+"""From this attempt on, a workflow task counts as failing. The second attempt follows immediately, later ones
+slowly."""
 _LONGEST = 300
-"""Characters of a workflow's failure message that are shown."""
+"""How many characters of a workflow's failure message are shown."""
 UNVERSIONED = ("", "")
-"""The worker and build ID of a poller that has none."""
+"""Stands for the worker and build ID of an unversioned poller."""
 Polled = Mapping[tuple[str, str], datetime | None]
-"""When a worker and build ID last polled, UNVERSIONED for pollers without; None: unknown."""
+"""When each worker and build ID last polled (None if unknown); unversioned pollers are UNVERSIONED."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -61,13 +62,13 @@ _GATE_STATUSES = {
     7: GateStatus.TIMED_OUT,
 }
 _BETWEEN_POLLS = 75
-"""Seconds; an idle worker polls every 60."""
+"""Seconds between polls at most: an idle worker polls every 60."""
 _VERSIONED = 2
-"""WORKER_VERSIONING_MODE_VERSIONED."""
+"""The value of WORKER_VERSIONING_MODE_VERSIONED."""
 
 
 def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
-    """The answer of DescribeWorkerDeployment, without the server's version; None: the worker is unknown."""
+    """Convert the answer of DescribeWorkerDeployment; None if the worker does not exist."""
     if answer is None:
         return None
     info = answer.worker_deployment_info
@@ -83,11 +84,11 @@ def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None")
 def described_version(
     answer: "service.DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
 ) -> Version | None:
-    """A version of the list with the answer of DescribeWorkerDeploymentVersion; None: neither knows it.
+    """Combine a version's entry in the list with the answer of DescribeWorkerDeploymentVersion.
 
     The answer never says when a version was active. If the list says that a version drains, the answer is
-    more accurate. The oldest server may not know a version for a moment after a change: its metadata is
-    unknown then.
+    more accurate. For a moment after a change, the oldest server may not find a version; then its metadata is
+    unknown. Returns None if the version is in neither.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
     if answer is None:
@@ -96,7 +97,7 @@ def described_version(
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
     version = listed or Version(
         build_id=info.deployment_version.build_id,
-        # only the times, which are missing here, distinguish an inactive version from a never active one
+        # inactive versions and versions that were never active differ only in times that are missing here
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
         drainage=_drainage(info),
@@ -129,7 +130,7 @@ def pollers(answer: "service.DescribeTaskQueueResponse") -> Polled:
 
 
 def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
-    """The Worker Deployments of a page, and the token of the next page; empty: it is the last."""
+    """The Worker Deployments on a page, and the token of the next page (empty after the last one)."""
     workers = [
         OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
         for summary in answer.worker_deployments
@@ -138,13 +139,13 @@ def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[lis
 
 
 def summaries(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
-    """What a page says of each Worker Deployment, as bytes to compare, and the token of the next page."""
+    """The entry of each Worker Deployment on a page, as bytes to compare, and the next page's token."""
     items = answer.worker_deployments
     return [(item.name, item.SerializeToString(deterministic=True)) for item in items], answer.next_page_token
 
 
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
-    """The recent pollers of a worker's task queues that are not versions of the worker."""
+    """The recent pollers of a worker's task queues that do not belong to the worker."""
     return sorted(
         (
             OtherWorker(name, build_id, task_queue=queue.name)
@@ -163,7 +164,7 @@ def with_pollers(
     tasks: Mapping[tuple[str, TaskQueue], bool],
     now: datetime,
 ) -> tuple[TaskQueue, ...] | None:
-    """The task queues of a worker's version, with their pollers and tasks."""
+    """The task queues of a version, with their pollers and tasks."""
     if version.task_queues is None:
         return None
     key = (worker, version.build_id)
@@ -189,14 +190,14 @@ def with_pollers(
 def gate_run(
     task_queue: str, workflow_id: str, answer: "service.DescribeWorkflowExecutionResponse | None"
 ) -> tuple[GateRun | None, bool]:
-    """The run of a gate workflow (None: it has not started), and whether its workflow task fails.
+    """The run of a gate workflow (None if it has not started), and whether its workflow task fails.
 
-    A workflow task that failed more than once is one that its worker cannot complete.
+    If a workflow task fails more than once, the worker probably cannot complete it.
     """
     if answer is None:
         return None, False
     info = answer.workflow_execution_info
-    # a workflow without a final status is still open, also a paused one
+    # any other status, such as paused, means that the workflow is still open
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
     began, workflow_type = moment(info, "start_time"), info.type.name
     run = GateRun(task_queue, workflow_id, status, began, workflow_type=workflow_type)
@@ -204,7 +205,7 @@ def gate_run(
 
 
 def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | None") -> str:
-    """The message of the newest failure in a history, in one line; empty: there is none."""
+    """The message of the newest failure in a history, in one line; empty if there is none."""
     for event in answer.history.events if answer else ():
         if event.HasField("workflow_execution_terminated_event_attributes"):
             return _one_line(event.workflow_execution_terminated_event_attributes.reason)
@@ -214,7 +215,7 @@ def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | N
             failure = event.workflow_task_failed_event_attributes.failure
         else:
             continue
-        # an outer failure says which activity or child failed, and the innermost says why
+        # outer failures name the activity or child that failed; the innermost one has the reason
         while failure.HasField("cause"):
             failure = failure.cause
         return _one_line(failure.message)
@@ -229,9 +230,9 @@ def _one_line(text: str) -> str:
 def failure_count(
     statuses: Collection[ClosedStatus], answer: "service.CountWorkflowExecutionsResponse"
 ) -> FailureCount:
-    """The number of workflows in a count by status, and of those with one of some statuses.
+    """From a count by status: the number of all workflows, and of workflows with one of `statuses`.
 
-    A run that continued as new is in neither number: the next run is counted.
+    A run that continued as new is not counted, because the next run is.
     """
     counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
     counts.pop("ContinuedAsNew", None)
@@ -239,7 +240,7 @@ def failure_count(
 
 
 def moment(message: "Message", name: str) -> datetime | None:
-    """A timestamp of a message, in UTC; None: not set, 1970 to protobuf and year 1 to Go."""
+    """A timestamp of a message, in UTC; None if it is not set (1970 in protobuf, or year 1 in Go)."""
     timestamp = getattr(message, name)
     if timestamp.seconds <= 0:
         return None
@@ -248,7 +249,7 @@ def moment(message: "Message", name: str) -> datetime | None:
 
 
 def decoded(payload: "Payload") -> Any:
-    """A payload's JSON value; its text if it is not JSON, so that a mark made by hand still counts."""
+    """A payload's JSON value, or its text if it is not JSON, so that a mark set by hand still counts."""
     try:
         return json.loads(payload.data)
     except ValueError:
@@ -272,12 +273,12 @@ def _routing(info: "WorkerDeploymentInfo") -> Routing:
 
 
 def _ramping(config: "RoutingConfig") -> RampingVersion | None:
-    # a ramp to unversioned workers is a percentage without a version
+    # a percentage without a version is a ramp to unversioned workers
     if not config.HasField("ramping_deployment_version") and config.ramping_version_percentage <= 0:
         return None
     return RampingVersion(
         build_id=config.ramping_deployment_version.build_id,
-        # single precision keeps six digits of any decimal number
+        # single precision keeps six decimal digits
         percentage=float(f"{config.ramping_version_percentage:.6g}"),
         since=moment(config, "ramping_version_changed_time"),
         percentage_changed_at=moment(config, "ramping_version_percentage_changed_time"),

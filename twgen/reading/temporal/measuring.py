@@ -1,4 +1,4 @@
-"""Measuring a ramping version by its workflows and tasks in Temporal, and by Prometheus."""
+"""Measures a ramping version by its workflows and tasks in Temporal, and with Prometheus."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -36,29 +36,30 @@ if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
 
 _MOST_DESCRIBED = 100
-"""Workflows for each measurement: each costs a call."""
+"""Limit of workflows for each measurement, because each one needs a call."""
 _NAMED = 3
-"""Workflows that a message names."""
+"""How many workflows a message names."""
 STUCK_FROM = 5
-"""Attempts of a workflow task; servers that report problems do so from this attempt, after a minute."""
+"""From this attempt on, a workflow task counts as stuck. Servers that report problems use the same number,
+which is reached after a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Measures the metrics of a worker's target since a moment."""
+    """Measures the metrics of a worker's target from `since` on."""
 
     spec: WorkerSpec
     target: Version
     current: str | None
-    """The build ID of the current version; None: no version is current."""
+    """The build ID of the current version, if there is one."""
     temporal: TemporalReader
     since: datetime
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
-    """The Prometheus servers that a worker may use; None: their metrics cannot be read."""
+    """The Prometheus servers that a worker may use; if None, their metrics cannot be read."""
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
-        """The measurement of a metric; a failed read holds the ramp, and does not end the whole read."""
+        """Measure a metric. A failed read is part of the result: it holds the ramp, but the run continues."""
         try:
             match metric.measure:
                 case WorkflowFailures() as query:
@@ -75,7 +76,7 @@ class Measuring:
         return Measurement(metric.name, self.since, problem="this release cannot read it")
 
     async def _failures(self, measure: WorkflowFailures) -> Failures:
-        """How many workflows have started on the target since then, and how many of them ended badly."""
+        """Count the workflows that have started on the target since then, and the failed ones."""
         types = ", ".join(map(quoted_text, measure.workflow_types))
         by_type = f" AND WorkflowType IN ({types})" if types else ""
         compared_with = self.current if measure.max_ratio is None else None
@@ -90,10 +91,10 @@ class Measuring:
         return Failures(*counts)
 
     async def _stuck(self, most: int) -> StuckWorkflows:
-        """The running workflows whose next task belongs to the target, and keeps failing.
+        """Find the running workflows whose next task belongs to the target and keeps failing.
 
-        A query by version does not find them: a workflow whose first task fails has no version yet, and one
-        that the target cannot replay keeps its previous version. So possible ones are described, one by one.
+        A query by version cannot find them: a workflow whose first task fails has no version yet, and one
+        that the target cannot replay keeps its previous version. So candidates are described one by one.
         """
         reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
@@ -108,7 +109,7 @@ class Measuring:
         return StuckWorkflows(len(stuck), names, is_all=is_all or len(stuck) > most)
 
     async def _may_be_stuck(self, *, reports: bool) -> tuple[list[tuple[str, str]], bool]:
-        """Workflow and run IDs of the first that may be stuck, and whether these are all."""
+        """Workflow and run IDs of the first workflows that may be stuck, and whether these are all."""
         queues = ", ".join(
             quoted_text(queue.name)
             for queue in self.target.own_task_queues
@@ -133,7 +134,7 @@ class Measuring:
         return workflows, not token
 
     def _is_stuck(self, answer: "DescribeWorkflowExecutionResponse | None", *, reports: bool) -> bool:
-        """The next task keeps failing, and goes to the target: by a move, by a pin, or since it ran there."""
+        """Whether the next task keeps failing and belongs to the target."""
         if answer is None or answer.workflow_execution_info.HasField("close_time"):
             return False
         versioning = answer.workflow_execution_info.versioning_info
@@ -147,7 +148,7 @@ class Measuring:
         return keeps_failing and named == (self.spec.worker_deployment, target)
 
     async def _backlog(self) -> Backlog:
-        """The task queue of the target whose oldest task (workflow, activity or Nexus) has waited longest."""
+        """The backlog of the target's task queue whose oldest task, of any type, has waited longest."""
         names = sorted({queue.name for queue in self.target.own_task_queues})
         asking = [self.temporal.tasks(self.spec, name, self.target.build_id) for name in names]
         backlogs = [
@@ -158,7 +159,7 @@ class Measuring:
         return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def points(self, metric: PrometheusQuery, servers: "PrometheusServers") -> tuple[Point, ...]:
-        """A point for every moment since measuring began; raises StateUnavailable or OutOfTime."""
+        """The points of a query since measuring began; raises StateUnavailable or OutOfTime."""
         from twgen.clients.prometheus import RangeQuery
 
         # a server that is not configured is an error even before the first moment
@@ -177,8 +178,8 @@ class Measuring:
                 f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
             )
         try:
-            # a cache before Prometheus may move all moments a little: the nearest one counts. Infinity is
-            # replaced, because a JSON document has no number for it
+            # a cache in front of Prometheus may shift all times a little, so the nearest moment counts.
+            # Infinity is replaced, because JSON cannot express it
             values = {
                 round((float(at) - query.first) / query.step): None
                 if isnan(value := float(text))
@@ -197,5 +198,5 @@ class Measuring:
 
 
 def _age(stats: "TaskQueueStats") -> int:
-    """How long the oldest task waits, in seconds."""
+    """How long the oldest task has waited, in seconds."""
     return int(stats.approximate_backlog_age.seconds) if stats.approximate_backlog_count > 0 else 0

@@ -1,4 +1,4 @@
-"""Asking Temporal about workers."""
+"""Reads workers from Temporal."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from twgen.planning.draining.actions import pinned_to, quoted_text, still_open
 from twgen.planning.routing.polling import MOST_COUNTED
 from twgen.reading.temporal import answers
 from twgen.reading.temporal.answers import NUMBERS_OF_TYPES, TASK_QUEUE_TYPES, Polled, moment
-from twgen.reading.temporal.looks import Look, Place, place_of, shared
+from twgen.reading.temporal.checks import Check, Place, place_of, shared
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -28,55 +28,56 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
-"""The name of a Worker Deployment, and a build ID."""
+"""The name of a Worker Deployment, with a build ID."""
 
 _EVENTS = 10
-"""Events from the end of a history: the failure is the last one, unless a signal came later."""
+"""How many of a history's last events are read. The failure is the last one unless a signal followed."""
 _MOST_LISTED = 8
-"""Versions in a Temporal namespace whose open workflows one reading lists."""
+"""Limit, per Temporal namespace and read, of versions whose open workflows are listed."""
 PAGE = 1000
-"""Workflows in one call; a server returns no more."""
+"""Workflows per call, which is the server's limit."""
 _SUMMARIES = 100
-"""Workers in one call; a server returns no more."""
+"""Workers per call, which is the server's limit."""
 _MOST_PAGES = 100
 _FORGOTTEN_FOR = 0.3
-"""Seconds; after one in thirty changes of routing, 1.29.1 reports for some 50 ms that a worker is unknown."""
+"""Seconds to wait. After one in thirty changes of routing, server 1.29.1 does not find the worker for about
+50 ms."""
 _MOST_WAITS = 10
-"""In one reading: the server's limit of reads is needed for workers that Temporal knows."""
+"""Limit of such waits in one read: the server's rate limit is needed for workers that exist."""
 _IN_ONE_QUERY = 500
-"""Versions; a server answers such a query in some milliseconds."""
+"""Versions per query; a server answers such a query in a few milliseconds."""
 
 
 @dataclass(slots=True)
 class _Counts:
-    """The counts of open workflows of versions in one Temporal namespace."""
+    """The counts of open workflows on versions in one Temporal namespace."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
     failed: dict[NamedVersion, BaseException] = field(default_factory=dict)
-    """The failure of the call that was to count these versions."""
+    """The error of the call that should have counted these versions."""
 
 
 class TemporalReader:
-    """Reads workers from Temporal, with one deadline; answers that several workers need are asked for once.
+    """Reads workers from Temporal within one deadline. Reads that several workers need are made only once.
 
     Every method raises StateUnavailable or OutOfTime.
     """
 
-    def __init__(self, clients: TemporalClients, deadline: Deadline, look: Look | None = None) -> None:
+    def __init__(self, clients: TemporalClients, deadline: Deadline, check: Check | None = None) -> None:
         self._clients = clients
-        self.look = look or Look()
-        """The look that this reading is part of."""
+        self.check = check or Check()
+        """The check to which this reader's reads belong."""
         self.deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        """The answers for several workers, by subject and place."""
+        """Reads that several workers share, by subject and place."""
         self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
         self._listed: Counter[Place] = Counter()
         self._waits = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
-        """Raise StateUnavailable if a worker has no usable credentials; call this before any other method."""
+        """Raise StateUnavailable if a worker has no usable credentials. Call this before any other method."""
         for spec in specs:
             self._clients.profile_of(spec)
 
@@ -89,17 +90,17 @@ class TemporalReader:
         may_be_absent: bool = False,
         **fields: Any,
     ) -> Answer:
-        """The value of the server's answer to a request with these fields, by its name in Temporal's API.
+        """Make a call, named as in Temporal's API, with these fields; returns the converted answer.
 
         Raises StateUnavailable or OutOfTime.
         """
         call = Call(spec, name, fields, value, may_be_absent=may_be_absent)
-        return await self.look.silences.unless_silent(
+        return await self.check.silences.unless_silent(
             (spec.connection.host_port, call.method), lambda: self._clients.ask(call, self.deadline)
         )
 
     async def wait_until_remembered(self) -> bool:
-        """Wait until a server may know a worker again; False, at once: too many workers have waited."""
+        """Wait until a server may find a worker again; returns False if too many workers have waited."""
         self._waits += 1
         if self._waits > _MOST_WAITS:
             return False
@@ -107,7 +108,7 @@ class TemporalReader:
         return True
 
     async def server_version(self, spec: InTemporal) -> str:
-        """The version of the worker's server."""
+        """The version of the worker's Temporal server."""
         address, versions = spec.connection.host_port, self._clients.server_versions
         if address not in versions:
             versions[address] = await shared(
@@ -118,9 +119,9 @@ class TemporalReader:
         return versions[address]
 
     async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
-        """The Worker Deployments of the worker's Temporal namespace, at most MOST_COUNTED.
+        """The Worker Deployments in the worker's Temporal namespace, at most MOST_COUNTED.
 
-        In at most two calls; since 1.32.0 a page may contain fewer than requested.
+        This takes at most two calls. Since 1.32.0, a page may contain fewer than requested.
         """
         return await shared(
             self._shared,
@@ -129,7 +130,7 @@ class TemporalReader:
         )
 
     async def summaries(self, spec: InTemporal) -> Mapping[str, bytes]:
-        """The entry of each worker in the list of its Temporal namespace; it may be some seconds old."""
+        """The entry of each worker in the list of its Temporal namespace. It may be a few seconds old."""
         return dict(await self._listed_workers(spec, answers.summaries, _SUMMARIES, _MOST_PAGES))
 
     async def _listed_workers(
@@ -139,9 +140,9 @@ class TemporalReader:
         page_size: int,
         most_pages: int,
     ) -> list[Answer]:
-        """Something about each Worker Deployment of a Temporal namespace, as far as these pages have them.
+        """Convert the Worker Deployments on the first pages of a Temporal namespace's list.
 
-        No page is asked for once the time of one answer is over: a server may have pages without end.
+        It stops after the time for one answer, because a faulty server may send pages without end.
         """
         listed, began, token = list[Answer](), time.monotonic(), b""
         for _ in range(most_pages):
@@ -154,7 +155,7 @@ class TemporalReader:
         return listed
 
     async def reports_problems(self, spec: InTemporal) -> bool:
-        """The server can list workflows in the worker's namespace by the problems of their workflow tasks."""
+        """Whether the server can find workflows in the worker's namespace by problems of workflow tasks."""
 
         def value(answer: Any) -> bool:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
@@ -166,10 +167,10 @@ class TemporalReader:
     async def tasks(
         self, spec: InTemporal, task_queue: str, build_id: str
     ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
-        """How many tasks of a version, and of no version yet, are in a task queue, by type.
+        """Statistics of a version's tasks, and of tasks without a version, in a task queue, by type.
 
-        1.29.1 reports the latter next to all versions, and 1.32.0 as part of each. On both, this form of the
-        request, called enhanced, reports the tasks that arrive for a version and those that its workers take.
+        Server 1.29.1 counts tasks without a version separately, and 1.32.0 as part of each version. On both,
+        this "enhanced" form of the request reports the rates at which tasks are added and dispatched.
         """
         version = f"{spec.worker_deployment}:{build_id}"
 
@@ -192,10 +193,10 @@ class TemporalReader:
         )
 
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
-        """How many open workflows are pinned to each of a worker's versions.
+        """Count the open workflows that are pinned to each of these versions.
 
-        A server counts only ten times a second for a namespace: versions that other workers add while it
-        counts are counted together by the next call.
+        A server answers only ten counts a second for a namespace. So while one count runs, the versions of
+        other workers are collected, and the next call counts them together.
         """
         if not build_ids:
             return {}
@@ -203,7 +204,7 @@ class TemporalReader:
         versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
         counts.waiting += versions
         async with counts.turn:
-            # without this, each worker in a failed call would wait again for the same failure, one by one
+            # each worker in a failed call would otherwise repeat it, one after another
             if failure := next((counts.failed[key] for key in versions if key in counts.failed), None):
                 raise failure
             together = tuple(counts.waiting)
@@ -224,10 +225,10 @@ class TemporalReader:
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
     async def pinned_count(self, spec: InTemporal, build_id: str) -> tuple[int | None, datetime | None]:
-        """The number of open workflows pinned to a version, and when the oldest started.
+        """The number of open workflows pinned to a version, and the start time of the oldest.
 
-        None: not counted, or not all were listed. After a few versions of a namespace no more are asked
-        for: the server lists only ten times a second.
+        None if they were not counted, or not all were listed. Only a few versions of a namespace are listed,
+        because the server answers only ten lists a second.
         """
         key = place_of(spec)
         self._listed[key] += 1
@@ -242,7 +243,7 @@ class TemporalReader:
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
     ) -> dict[NamedVersion, int]:
-        """One call if no workflow is open on any of them, else the same for both halves."""
+        """Count all versions in one call; if any workflow is open, repeat that for each half of them."""
         number = await self.count(spec, versions, "Pinned")
         if number == 0 or len(versions) == 1:
             return dict.fromkeys(versions, number)
@@ -253,11 +254,11 @@ class TemporalReader:
         return first.result() | second.result()
 
     async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
-        """How many workflows of a behaviour (Pinned or AutoUpgrade) have not closed on the versions.
+        """Count the open workflows with a versioning behavior (Pinned or AutoUpgrade) on these versions.
 
-        A workflow pinned by an override has the attributes from its start. A missing close time covers
-        running and paused workflows on servers with and without pausing; the server's own drainage check
-        forgets the paused ones.
+        A workflow that is pinned by an override has these attributes from its start. A missing close time
+        finds running and paused workflows, on all supported servers; the server's own drainage check
+        overlooks paused ones.
         """
         names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
@@ -267,7 +268,7 @@ class TemporalReader:
         return await self.count_workflows(spec, query)
 
     async def count_workflows(self, spec: InTemporal, query: str) -> int:
-        """How many workflows a query finds."""
+        """The number of workflows that match a query."""
         return await self.ask(spec, "CountWorkflowExecutions", lambda answer: int(answer.count), query=query)
 
     async def workflows(
@@ -279,8 +280,8 @@ class TemporalReader:
         page_size: int = PAGE,
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
-        """A page of the workflows that a query finds, newest first: a value of each, and the next token."""
-        # a row also has a memo and attributes, which would fill the memory of a Pod
+        """A page of the workflows that match a query, newest first, converted; and the next page's token."""
+        # converted at once, because the memos and attributes of all workflows would fill a Pod's memory
         return await self.ask(
             spec,
             "ListWorkflowExecutions",
@@ -293,25 +294,25 @@ class TemporalReader:
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
-        """A value of the description of a workflow's run (empty: the latest); of None if there is no run."""
+        """Describe a workflow's run (the latest if `run_id` is empty), and convert it, or None if absent."""
         execution = {"workflow_id": workflow_id, "run_id": run_id}
         return await self.ask(
             spec, "DescribeWorkflowExecution", value, may_be_absent=True, execution=execution
         )
 
     async def deployment(self, spec: WorkerSpec, *, for_routing: bool = True) -> WorkerDeployment | None:
-        """The worker's routing and its list of versions; None: Temporal does not know it.
+        """The worker's routing and its list of versions; None if the worker does not exist.
 
-        Without `for_routing`, a look with a memory may know them from an earlier look.
+        Without `for_routing`, the description may be reused from an earlier check.
         """
-        look, place, summary = self.look, place_of(spec), b""
+        check, place, summary = self.check, place_of(spec), b""
         key = place, spec.worker_deployment
-        if look.described is not None and not for_routing:
-            # nothing without the right to list, or without an answer
+        if check.described is not None and not for_routing:
+            # listing may fail, for example without permission; then the worker is described
             with suppress(StateUnavailable, OutOfTime):
-                summaries = await shared(look.lists, place, lambda: self.summaries(spec))
+                summaries = await shared(check.lists, place, lambda: self.summaries(spec))
                 summary = summaries.get(spec.worker_deployment, b"")
-            before, known = look.described.get(key, (b"", None))
+            before, known = check.described.get(key, (b"", None))
             if summary and summary == before:
                 return known
         described = await self.ask(
@@ -321,11 +322,11 @@ class TemporalReader:
             may_be_absent=True,
             deployment_name=spec.worker_deployment,
         )
-        look.remember(key, summary, described)
+        check.remember(key, summary, described)
         return described
 
     async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
-        """One version by name, combined with its entry in the list; None: neither knows it."""
+        """A version by its build ID, combined with its entry in the list; None if it is in neither."""
         return await self.ask(
             spec,
             "DescribeWorkerDeploymentVersion",
@@ -342,12 +343,12 @@ class TemporalReader:
         )
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
-        """Tasks of a version wait in a task queue, or came recently: the same test as Temporal's."""
+        """Whether tasks of a version wait in a task queue, or arrived recently. Temporal tests the same."""
         tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
     async def gate_run(self, spec: WorkerSpec, task_queue: str, workflow_id: str) -> GateRun | None:
-        """The latest run of a gate workflow, with the reason of its failure; None: there is no run."""
+        """The latest run of a gate workflow, with the reason if it failed; None if it has not started."""
         value = partial(answers.gate_run, task_queue, workflow_id)
         run, fails = await self.describe_workflow(spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
@@ -356,8 +357,8 @@ class TemporalReader:
         return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
 
     async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
-        """The failure in the newest events of a workflow's latest run; empty: none is known."""
-        # it only explains a decision
+        """The failure in the newest events of a workflow's latest run; empty if none is known."""
+        # an error is ignored, because the failure only explains a decision
         with suppress(StateUnavailable, OutOfTime):
             return await self.ask(
                 spec,
@@ -371,7 +372,7 @@ class TemporalReader:
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """All answers, or the first failure, raised after all requests have ended."""
+    """Wait for all answers; raises the first error after all requests have ended."""
     values: list[Answer] = []
     for answer in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(answer, BaseException):

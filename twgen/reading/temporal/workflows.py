@@ -1,9 +1,9 @@
-"""Reading the workflows of a worker: those that hold a version, and the histories to replay.
+"""Reads the workflows of a worker: the open ones that keep a version running, and histories to replay.
 
-The workflows that hold a version are counted by the server, listed, and described within bounds. Servers
-group a count only by status, so types, task queues and ages come from a list. A list begins with the newest
-workflows, but the oldest ones hold a version longest. So if not all are listed, workflows are counted by age,
-and the oldest page is searched for by start time.
+Open workflows are counted by the server, and listed and described up to a limit. Servers group counts only by
+status, so types, task queues and ages come from the list. The list begins with the newest workflows, but the
+oldest keep a version running longest. So if not all are listed, workflows are also counted by age, and the
+page with the oldest is found by start time.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, Open
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
-from twgen.model.world import Recorded
+from twgen.model.world import RecordedRun
 from twgen.planning.draining.actions import of_deployment, pinned_to, quoted_text, still_open
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
-"""Workflows of a version that are described one by one."""
+"""Limit of a version's workflows that are described one by one."""
 
 _LONGEST_AGO = timedelta(days=3650)
 _MOST_HALVINGS = 30
 _PAUSED = 8
-"""The number of the workflow status Paused, for which older SDKs have no name."""
+"""The number of the workflow status Paused, which older SDKs do not define."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Listed = tuple[str, str, OpenWorkflow]
-"""A workflow, after its ID and the ID of its run."""
+"""Workflow ID, run ID and workflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Reads the open workflows on the versions of one worker, at one moment."""
+    """Reads the open workflows on the versions of one worker."""
 
     spec: WorkerSpec
     temporal: TemporalReader
     now: datetime
     window: timedelta
-    """Workflows that closed within it, before now, are read too."""
+    """Workflows that closed in this time before now are also read."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
-        """The open workflows of each version; one call finds all versions without any."""
+        """The open workflows of each version. A single call finds all versions that have none."""
         counted = await self.temporal.open_workflows(self.spec, build_ids)
         in_use = [build_id for build_id in build_ids if counted[build_id]]
         pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
@@ -59,7 +59,7 @@ class Draining:
         return none | dict(zip(in_use, pinned, strict=True))
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None: there is none with this ID."""
+        """The progress of a batch operation; None if it does not exist."""
         from temporalio.api.enums.v1 import BatchOperationState
 
         def state(answer: "service.DescribeBatchOperationResponse | None") -> BatchState | None:
@@ -92,10 +92,10 @@ class Draining:
         looked_at = await self._described(oldest[-_MOST_DESCRIBED:])
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
-        # the newest page of them is enough
+        # the newest page is enough
         ended, _ = await self.temporal.workflows(self.spec, closed, _closed, page_size=PAGE)
         return PinnedWorkflows(
-            # some may have closed between the count and the list
+            # workflows may have closed between the count and the list
             number=len(listed) if are_all else max(number, len(listed)),
             listed=tuple(workflow for *_, workflow in listed),
             oldest_at=oldest[-1][2].started_at if oldest else None,
@@ -105,7 +105,7 @@ class Draining:
         )
 
     async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
-        """The newest workflows on at most `most` pages, and whether these are all."""
+        """The newest workflows, on at most `most` pages, and whether these are all."""
         workflows: list[_Listed] = []
         token = b""
         for _ in range(most):
@@ -118,11 +118,11 @@ class Draining:
         return workflows, not token
 
     async def count(self, query: str) -> int:
-        """How many workflows a query finds."""
+        """The number of workflows that match a query."""
         return await self.temporal.count_workflows(self.spec, query)
 
     async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
-        """At most a page of the oldest workflows, older than `newest`; empty: not found."""
+        """At most a page of the oldest workflows, which started before `newest`; empty if not found."""
         youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
             age = (youngest_age + oldest_age) / 2
@@ -169,17 +169,17 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 
 
 class _Kind(NamedTuple):
-    """A property by which workflows are grouped; each group is replayed for itself."""
+    """A property by which workflows are grouped, so that some of each group are replayed."""
 
     attribute: str
-    """The search attribute that has it."""
-    value: Callable[[Recorded], str]
-    """A workflow's value of the property; empty: it has none."""
+    """The search attribute of the property."""
+    value: Callable[[RecordedRun], str]
+    """Returns a workflow's value of the property; empty if it has none."""
     prefix: str = ""
-    """The text before the value in the search attribute."""
+    """Precedes the value in the search attribute."""
 
     def text(self, value: str) -> str:
-        """A value in a query."""
+        """A value as it is written in a query."""
         return quoted_text(self.prefix + value)
 
 
@@ -187,7 +187,7 @@ _BY_TYPE = _Kind("WorkflowType", lambda workflow: workflow.workflow_type)
 
 
 class Histories:
-    """Reads the histories of one worker's workflows; every method raises StateUnavailable or OutOfTime."""
+    """Reads histories of one worker's workflows. Every method raises StateUnavailable or OutOfTime."""
 
     def __init__(self, worker: InTemporal, temporal: TemporalReader, page: int = PAGE) -> None:
         self._worker = worker
@@ -195,11 +195,11 @@ class Histories:
         self._page_size = page
         self._before_build_id = f"{worker.worker_deployment}:"
 
-    async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
-        """The newest workflows of each type, at least `number`: open ones, of each version, and ended ones.
+    async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[RecordedRun]:
+        """At least `number` of the newest workflows of each type: open ones, per version, and closed ones.
 
-        With `upgrading`, only auto-upgrade workflows. Workflows that no version has run yet are found by
-        their task queue: the first version continues them.
+        `upgrading` selects only auto-upgrade workflows. Workflows that no version has run yet are found by
+        their task queue, because the first version will continue them.
         """
         own = of_deployment(self._worker.worker_deployment)
         upgrades = f"{own} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
@@ -211,12 +211,12 @@ class Histories:
             pinned = f"{own} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
             by_version = _Kind(_VERSION, lambda workflow: workflow.build_id, self._before_build_id)
             workflows += await self._of_each(still_open(pinned), [by_version, _BY_TYPE], number)
-        # a workflow that continued as a new run is replayed as the new run
+        # if a workflow continued as new, only the new run is replayed
         ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
         return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
 
-    async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
-        """The history of one run as JSON; empty: the server has deleted it; None: it is larger."""
+    async def history(self, recorded: RecordedRun, most_bytes: int) -> str | None:
+        """The history of a run as JSON; empty if the server has deleted it, None if it is too large."""
         from google.protobuf.json_format import MessageToJson
         from temporalio.api.history.v1 import History
 
@@ -234,21 +234,21 @@ class Histories:
                 return ""
             part, token = page
             whole.events.extend(part.events)
-            # JSON is longer than the binary form
+            # the JSON form is even larger
             if whole.ByteSize() > most_bytes:
                 return None
             if not token:
                 text = MessageToJson(whole, indent=1)
                 return text if len(text.encode()) <= most_bytes else None
 
-    async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[Recorded]:
-        """The newest workflows of each kind that the query finds, at least `number` if there are as many.
+    async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[RecordedRun]:
+        """At least `number` of the newest workflows of each kind that match the query, if there are enough.
 
-        A list begins with the newest workflows, so a type that was not started for long is not on its first
-        pages: each kind that appears is queried by itself, and then all other kinds. A server may reject both
-        queries for a name with quotes: then the listed workflows count, and the list is read further.
+        A list begins with the newest workflows, so a type that was last started long ago is not on its first
+        pages. So each kind that appears is queried separately, and then all other kinds. A server may
+        find nothing for a name with quotes: then the listed workflows are used, and the list is read further.
         """
-        workflows: list[Recorded] = []
+        workflows: list[RecordedRun] = []
         if not kinds:
             workflows, token = await self._page(query, most=number)
             while token and len(workflows) < number:
@@ -262,7 +262,7 @@ class Histories:
             page, token = await self._page(others, token)
             if not token and not queried:
                 return page
-            listed: defaultdict[str, list[Recorded]] = defaultdict(list)
+            listed: defaultdict[str, list[RecordedRun]] = defaultdict(list)
             for workflow in page:
                 listed[kind.value(workflow)].append(workflow)
             new = listed.keys() - queried
@@ -280,18 +280,22 @@ class Histories:
                 texts = ", ".join(map(kind.text, values))
                 others, token = f"{others} AND {kind.attribute} NOT IN ({texts})", b""
 
-    async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
+    async def _page(
+        self, query: str, token: bytes = b"", most: int = PAGE
+    ) -> tuple[list[RecordedRun], bytes]:
         page_size = min(self._page_size, most)
         return await self._temporal.workflows(
             self._worker, query, self._recorded, page_size=page_size, token=token
         )
 
-    def _recorded(self, info: "WorkflowExecutionInfo") -> Recorded:
+    def _recorded(self, info: "WorkflowExecutionInfo") -> RecordedRun:
         attributes, version = info.search_attributes.indexed_fields, ""
         is_open = not info.HasField("close_time")
         if is_open and _text(attributes.get("TemporalWorkflowVersioningBehavior")) == "Pinned":
             version = _text(attributes.get(_VERSION)).removeprefix(self._before_build_id)
-        return Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open, version)
+        return RecordedRun(
+            info.type.name, info.execution.workflow_id, info.execution.run_id, is_open, version
+        )
 
 
 def _text(payload: "Payload | None") -> str:

@@ -26,7 +26,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
-from twgen.reading.temporal.looks import Look, Memory
+from twgen.reading.temporal.checks import Check, Checks
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.world import Reading, read_each
 
@@ -96,7 +96,7 @@ class Temporal(TemporalClients):
 
 def looked(
     server: Temporal,
-    look: Look,
+    check: Check,
     *,
     for_routing: bool = False,
     parts: Sequence[slice] = (slice(0, 50), slice(50, 120)),
@@ -106,7 +106,7 @@ def looked(
     server.described.clear()
 
     async def story() -> list[World]:
-        shared = [TemporalReader(server, AnswerDeadline(30), look) for _ in parts]
+        shared = [TemporalReader(server, AnswerDeadline(30), check) for _ in parts]
         readings = [Reading(reads, None, NOW, for_routing=for_routing, read_at=NOW) for reads in shared]
         found = await asyncio.gather(
             *(read_each(SPECS[part], reading) for part, reading in zip(parts, readings, strict=True))
@@ -123,22 +123,22 @@ def looked(
 
 
 def test_quiet_fleet_is_listed_and_described_only_in_the_first_look_and_each_tenth() -> None:
-    server, memory = Temporal(), Memory()
+    server, checks = Temporal(), Checks()
     calls = []
     for _ in range(21):
-        assert looked(server, memory.look()) == server.current
+        assert looked(server, checks.next_check()) == server.current
         calls.append((server.calls[LIST], server.calls[DESCRIBE]))
     assert calls == [(2, 120), *[(2, 0)] * 9] * 2 + [(2, 120)]
 
 
 def test_worker_that_moved_is_described_at_once() -> None:
-    server, memory = Temporal(), Memory()
-    looked(server, memory.look())
+    server, checks = Temporal(), Checks()
+    looked(server, checks.next_check())
     server.current[NAMES[7]] = "v2"
-    assert looked(server, memory.look()) == server.current
+    assert looked(server, checks.next_check()) == server.current
     assert server.described == [NAMES[7]]
     del server.current[NAMES[9]]
-    assert looked(server, memory.look()) == server.current
+    assert looked(server, checks.next_check()) == server.current
     assert set(server.described) == {NAMES[9]}
 
 
@@ -146,55 +146,55 @@ def test_worker_that_moved_is_described_at_once() -> None:
     ("status", "describes"), [(DRAINING, True), (0, True), (DRAINED, False), (INACTIVE, False)]
 )
 def test_worker_with_a_version_that_drains_is_described_in_each_look(status: int, *, describes: bool) -> None:
-    server, memory = Temporal(), Memory()
+    server, checks = Temporal(), Checks()
     server.older[NAMES[7]] = status
-    looked(server, memory.look())
-    looked(server, memory.look())
+    looked(server, checks.next_check())
+    looked(server, checks.next_check())
     assert server.described == [NAMES[7]] * describes
 
 
 def test_worker_whose_task_queues_are_still_told_is_described_again() -> None:
-    server, memory = Temporal(), Memory()
+    server, checks = Temporal(), Checks()
     server.update_state = RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
-    looked(server, memory.look())
-    looked(server, memory.look())
+    looked(server, checks.next_check())
+    looked(server, checks.next_check())
     assert server.calls[DESCRIBE] == len(NAMES)
 
 
 def test_decision_on_traffic_sees_the_worker_as_it_is_now() -> None:
-    server, memory = Temporal(), Memory()
-    looked(server, memory.look())
-    look = memory.look()
-    looked(server, look)
+    server, checks = Temporal(), Checks()
+    looked(server, checks.next_check())
+    check = checks.next_check()
+    looked(server, check)
     assert server.calls[DESCRIBE] == 0
     server.current[NAMES[7]] = "v2"
-    assert looked(server, look, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
+    assert looked(server, check, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
     assert (server.calls[LIST], server.calls[DESCRIBE]) == (0, 5)
 
 
 def test_decision_on_traffic_takes_nothing_that_the_same_look_has_described_before() -> None:
     """The workers of a large fleet wait for their turns: a version may have traffic again since then."""
-    server, memory = Temporal(), Memory()
-    look = memory.look()
-    looked(server, look)
+    server, checks = Temporal(), Checks()
+    check = checks.next_check()
+    looked(server, check)
     server.current[NAMES[7]] = "v2"
-    assert looked(server, look, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
+    assert looked(server, check, for_routing=True, parts=[slice(5, 10)])[NAMES[7]] == "v2"
     assert server.calls[DESCRIBE] == 5
 
 
 @pytest.mark.parametrize("fails", [StateUnavailable("it may not list"), OutOfTime("it did not answer")])
 def test_server_that_does_not_give_the_list_describes_every_worker(fails: TwgenError) -> None:
     """Its index may be away for long, and nothing else would be."""
-    server, memory = Temporal(), Memory()
+    server, checks = Temporal(), Checks()
     server.list_fails = fails
     for _ in range(2):
-        assert looked(server, memory.look()) == server.current
+        assert looked(server, checks.next_check()) == server.current
         assert server.calls == {LIST: 1, DESCRIBE: len(NAMES)}
 
 
 def test_one_look_alone_lists_nothing() -> None:
     server = Temporal()
-    assert looked(server, Look()) == server.current
+    assert looked(server, Check()) == server.current
     assert server.calls == {DESCRIBE: len(NAMES)}
 
 
@@ -231,7 +231,7 @@ told = st.sampled_from(("truth", "lies", "lies without end", "nothing")) | st.no
 def test_whatever_is_listed_workers_are_as_of_the_last_ten_looks_and_decisions_as_of_now(
     history: list[tuple[list[tuple[str, str]], str | None, list[tuple[str, str]], bool]], *, is_stuck: bool
 ) -> None:
-    server, memory, before = Lying(), Memory(), list[dict[str, str]]()
+    server, checks, before = Lying(), Checks(), list[dict[str, str]]()
     server.listed = [*server.current.items()]
     for changes, how, lies, decides in history:
         server.current |= changes
@@ -240,10 +240,10 @@ def test_whatever_is_listed_workers_are_as_of_the_last_ten_looks_and_decisions_a
             server.list_fails = OutOfTime("no answer") if how == "nothing" else None
             server.is_endless = how == "lies without end"
         before = [*before[-9:], dict(server.current)]
-        look, parts = memory.look(), [slice(3)]
-        found = looked(server, look, parts=parts)
+        check, parts = checks.next_check(), [slice(3)]
+        found = looked(server, check, parts=parts)
         assert found.keys() == server.current.keys()
         assert all(build_id in {known[name] for known in before} for name, build_id in found.items())
         assert server.calls[LIST] <= 100
         if decides and not is_stuck:
-            assert looked(server, look, parts=parts, for_routing=True) == server.current
+            assert looked(server, check, parts=parts, for_routing=True) == server.current

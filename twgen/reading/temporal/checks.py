@@ -1,4 +1,4 @@
-"""Looks at many workers, again and again: only what may have changed is read, and silent servers are left."""
+"""Repeated checks of many workers: unchanged descriptions are reused, and silent servers are skipped."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -10,66 +10,67 @@ from twgen.model.spec import InTemporal
 from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
 
 _ALL_AGAIN = 10
-"""One look of so many describes every worker: a list tells neither of managers nor of most versions."""
+"""Every tenth check describes all workers, because the list does not show managers and most versions."""
 _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, VersionStatus.DRAINED}
-"""Versions that change only with what a list tells, or with what each look counts."""
+"""Statuses of versions whose changes show in the list, or are counted at each check."""
 
 Place = tuple[str, str]
 """The address of a server, and a Temporal namespace."""
 Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 Question = tuple[str, str]
-"""The address of a server, and a method: a server that lacks its index still describes its workers."""
+"""The address of a server, and a method. They are separate because a server whose index has failed can still
+describe workers."""
 
 Described = dict[tuple[Place, str], tuple[bytes, WorkerDeployment]]
-"""The description of each worker, after its summary in the list of its namespace before that."""
+"""The description of each worker, with its entry in the namespace's list before that."""
 
 _MOST_MISSED = 3
-"""Time-outs of one question, without an answer in between."""
+"""A question is given up after this many timeouts without an answer in between."""
 
 
 async def shared(
     tasks: dict[Key, asyncio.Task[Answer]], key: Key, ask: Callable[[], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """The answer that several workers wait for; the first of them asks for it."""
+    """Make a read that several workers need only once: the first of them starts it."""
     if key not in tasks:
         tasks[key] = asyncio.create_task(ask())
-    # a worker that is cancelled must not cancel the answer for the others
+    # if one worker's reads are cancelled, the others still need the answer
     return await asyncio.shield(tasks[key])
 
 
 def place_of(spec: InTemporal) -> Place:
-    """Where a worker is."""
+    """The server and the namespace of a worker."""
     return spec.connection.host_port, spec.temporal_namespace
 
 
-class Memory:
-    """The descriptions of workers, each with what the list of its namespace said before it was made."""
+class Checks:
+    """Remembers the descriptions of workers from one check to the next."""
 
     def __init__(self) -> None:
         self._described: Described = {}
-        self._looks = 0
+        self._number = 0
 
-    def look(self) -> "Look":
-        """The next look."""
-        if self._looks % _ALL_AGAIN == 0:
+    def next_check(self) -> "Check":
+        """Begin the next check."""
+        if self._number % _ALL_AGAIN == 0:
             self._described.clear()
-        self._looks += 1
-        return Look(self._described)
+        self._number += 1
+        return Check(self._described)
 
 
-class Look:
-    """One look, in as many readings as it takes; without a memory every worker is described."""
+class Check:
+    """One check, which may take several reads. Outside of `Checks`, it describes every worker."""
 
     def __init__(self, described: Described | None = None) -> None:
         self.silences = Silences()
         self.described = described
-        """The memory."""
+        """The descriptions from earlier checks; None if there are none to reuse."""
         self.lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
-        """What the list of each Temporal namespace says of its workers, by name."""
+        """For each namespace, the entries of its workers in the list, by name."""
 
     def remember(self, key: tuple[Place, str], summary: bytes, answer: WorkerDeployment | None) -> None:
-        """Keep the description of a worker until its summary changes, if nothing else of it can change."""
+        """Keep a worker's description until its summary changes, unless it can change without that."""
         if self.described is None:
             return
         self.described.pop(key, None)
@@ -80,17 +81,17 @@ class Look:
 
 
 class Silences:
-    """The time-outs of each question in one look, for all of its readings."""
+    """Counts the timeouts of each question in all reads of one check."""
 
     def __init__(self) -> None:
         self._answered: Counter[Question] = Counter()
         self._missed: Counter[Question] = Counter()
         self._given_up: dict[Question, str] = {}
-        """Why a question is not asked any more."""
+        """The error of each question that was given up."""
         self._waiting: defaultdict[Question, set[asyncio.Timeout]] = defaultdict(set)
 
     async def unless_silent(self, question: Question, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The answer of a server; OutOfTime, at once, if the server is known not to answer."""
+        """Ask a server; raises OutOfTime immediately if the question was given up."""
         if why := self._given_up.get(question):
             raise OutOfTime(why)
         before = self._answered[question]
@@ -102,7 +103,7 @@ class Silences:
                 finally:
                     self._waiting[question].discard(limit)
         except OutOfTime as error:
-            # if others were answered meanwhile, only what was asked about hangs
+            # not counted if the server answered others meanwhile: then only this subject hangs
             self._missed[question] += self._answered[question] == before
             if self._missed[question] >= _MOST_MISSED:
                 self._given_up.setdefault(question, str(error))
