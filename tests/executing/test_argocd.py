@@ -244,7 +244,7 @@ def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_
     with serving(Served({"pay": {"metadata": metadata}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
         failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW, NOW))
-    told = "pay: Argo CD was asked 30m ago to refresh it, and has not done so: restart its repo-server"
+    told = "pay: Argo CD was asked 30m ago to refresh it, but has not done so: restart its repo-server"
     assert [failure.partition(", which")[0] for failure in failures] == [told] * is_stuck
     assert len(served.refreshed) == (not is_stuck)
 

@@ -129,7 +129,7 @@ def test_pause_of_a_version_does_not_stop_the_way_back_from_it() -> None:
         (
             Verb.ABORT,
             {"at": timedelta(days=2)},
-            "the request is 48h old, so it no longer counts: make another one",
+            "the request is 48h old, so it no longer counts: make a new request",
         ),
         (Verb.PROMOTE, {"at": timedelta(hours=1)}, "the request is 1h old, so it no longer counts"),
     ],
@@ -157,7 +157,7 @@ def test_request_to_a_frozen_rollout_names_what_freezes_it() -> None:
 
     cluster = story(told)
     assert (answer(cluster)[0], share(cluster)) == ("Refused", 5)
-    assert "its intent has the annotation twgen.io/paused: remove that first" in answer(cluster)[1]
+    assert "its intent has the annotation twgen.io/paused: remove it first" in answer(cluster)[1]
 
 
 @pytest.mark.parametrize("permitted", [True, False])
@@ -272,7 +272,7 @@ def test_request_that_was_only_taken_is_not_called_done_when_it_can_no_longer_be
     assert share(cluster) == 5
     assert mark not in cluster.marks
     state, message = answer(cluster)
-    assert (state, "remove that first" in message) == ("Refused", True)
+    assert (state, "remove it first" in message) == ("Refused", True)
 
 
 def test_requests_that_are_refused_do_not_hold_up_a_revert() -> None:
@@ -309,7 +309,7 @@ def test_request_that_was_interrupted_does_not_undo_what_a_person_did_after_it(k
 
     cluster = story(told)
     state, message = answer(cluster)
-    assert (state, "stopped it again since then" in message) == ("Refused", True)
+    assert (state, "it has been stopped again since then" in message) == ("Refused", True)
 
 
 def test_two_pods_of_one_job_answer_what_was_done() -> None:
@@ -349,7 +349,7 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
 
     state, message = answer(story(told))
     assert state == "Refused"
-    assert "it is unknown whether that was done before v4 became the target" in message
+    assert "it is unknown whether this was done before v4 became the target" in message
 
 
 def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:

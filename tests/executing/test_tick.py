@@ -221,7 +221,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     [left] = recorded
     assert (left.phase, left.reason, left.percentage) == (Phase.BLOCKED, "RolloutEnded", 0)
     assert left.message == (
-        "nothing moves its traffic: its hook has ended, and only a sync starts it again; before, it was"
+        "its traffic does not move: its hook has ended, and only a sync restarts it; before, it was"
         " Settled: done"
     )
     assert seen.newer([told]) == [left]
@@ -328,7 +328,7 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
             None,
             Phase.WAITING,
             ABORT,
-            "its policy has driver None, so no Job takes requests: run `twgen abort PATH`",
+            "its policy has driver None, so no Job carries out requests: run `twgen abort PATH`",
         ),
     ],
 )

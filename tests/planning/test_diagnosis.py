@@ -12,7 +12,7 @@ from twgen.model.diagnosis import (
     Account,
     ArgoApplication,
     ArgoInstallation,
-    Finding,
+    DoctorFinding,
     Installation,
     Need,
     Plugin,
@@ -28,7 +28,7 @@ from twgen.model.rollout import Driver
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.diagnosis.argocd import is_looked_after, of_hooks, seconds_of
+from twgen.planning.diagnosis.argocd import is_managed, of_hooks, seconds_of
 from twgen.planning.diagnosis.findings import findings
 from twgen.planning.diagnosis.rights import needs_of_tick
 from twgen.planning.plan import make_plan
@@ -54,7 +54,7 @@ NOTHING = Installation()
 
 def found_in(
     world: World, spec: WorkerSpec = SPEC, installation: Installation = NOTHING, caller: Caller = ME
-) -> tuple[Finding, ...]:
+) -> tuple[DoctorFinding, ...]:
     return findings(installation, make_plan([spec], world, NOW, caller), world, Operator())
 
 
@@ -64,7 +64,7 @@ def found(
     *,
     workers: int = 1,
     image: str = "",
-) -> list[Finding]:
+) -> list[DoctorFinding]:
     """What is found with so many workers that are all in this state."""
     world = world_of(says)
     plan = make_plan([SPEC], world, NOW, ME)
@@ -250,9 +250,13 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
     [
         (0.9, "waits (ContainerCreating)", ""),
         (0.9, "waits (PodInitializing)", ""),
-        (5, "waits (ContainerCreating)", "fix that, and Kubernetes continues"),
+        (5, "waits (ContainerCreating)", "once this is fixed, Kubernetes continues"),
         (0.9, "waits (ErrImagePull: not found)", "correct rollout.image"),
-        (0.9, "has no node (Unschedulable: 0/3 nodes are available)", "fix that, and Kubernetes continues"),
+        (
+            0.9,
+            "has no node (Unschedulable: 0/3 nodes are available)",
+            "once this is fixed, Kubernetes continues",
+        ),
     ],
 )
 def test_pod_of_a_rollout_has_a_minute_to_start(minutes: float, problem: str, remedy: str) -> None:
@@ -270,7 +274,7 @@ def test_pod_of_a_rollout_has_a_minute_to_start(minutes: float, problem: str, re
 def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: int, *, is_told: bool) -> None:
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
-    assert [one.says for one in told] == ["its intent is 15m old, but no Job has worked on it"] * is_told
+    assert [one.says for one in told] == ["its intent is 15m old, but no Job has run for it"] * is_told
     assert [one.remedy for one in told] == ["apply it again: `argocd app sync argocd/pay`"] * is_told
 
 
@@ -311,7 +315,7 @@ def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int,
     since = NOW - timedelta(minutes=minutes)
     stuck = ArgoApplication("argocd/pay", "twgen", True, True, True, False, asked_since=since)  # noqa: FBT003
     told = found(Installation(argocd=ArgoInstallation("v3.6.1", plugin_of("twgen:1"), {}, (stuck,))))
-    says = "Argo CD was asked 15m ago to refresh it, and has not done so"
+    says = "Argo CD was asked 15m ago to refresh it, but has not done so"
     assert [one.says for one in told if one.about == "Application argocd/pay"] == [says] * is_told
 
 
@@ -329,7 +333,7 @@ def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
     for every, is_told in ((at_45_a_second - timedelta(seconds=1), True), (at_45_a_second, False)):
         tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", account, every=every)
         told = [one.because for one in found(Installation(tick=tick), workers=1000)]
-        assert told == ["tick checks them every 21s, so it sees changes late"] * is_told
+        assert told == ["tick should check them every 21s, so it sees changes late"] * is_told
 
 
 TICK = TickInstallation(
@@ -445,7 +449,7 @@ def test_what_was_not_looked_at_says_nothing_against_draining() -> None:
 def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
     settings: dict[str, str] | None, namespace: str, *, is_ours: bool
 ) -> None:
-    assert is_looked_after(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
+    assert is_managed(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ STATES: Mapping[str, Target] = {
 }
 
 
-UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing"
+UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen status` shows the reason"
 NO_GATE = "its gate has not passed; to continue without it, use --skip-gate"
 ABORTED_FIRST = "it is marked aborted; run `twgen retry` first"
 NO_PODS = "it has no Deployment yet"

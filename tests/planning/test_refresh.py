@@ -20,7 +20,7 @@ from twgen.planning.refresh import (
     RenderedBy,
     due_refresh,
     kept_refreshes,
-    not_looked_at,
+    not_refreshed,
     plan_hash,
     possible_renders,
     rendered_by,
@@ -85,13 +85,13 @@ def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, 
     [
         (None, ""),
         (10 * MINUTE - SECOND, ""),
-        (25 * MINUTE, "Argo CD was asked 25m ago to refresh it, and has not done so"),
+        (25 * MINUTE, "Argo CD was asked 25m ago to refresh it, but has not done so"),
     ],
 )
 def test_application_that_argocd_does_not_look_at_is_told_after_some_minutes(
     ago: timedelta | None, says: str
 ) -> None:
-    assert not_looked_at(None if ago is None else NOW - ago, NOW) == says
+    assert not_refreshed(None if ago is None else NOW - ago, NOW) == says
 
 
 def test_render_that_waits_is_refreshed_once_the_world_is_again_as_it_was_applied() -> None:

@@ -19,11 +19,11 @@ from twgen.planning.interventions import Intervention
 from twgen.planning.requests import (
     advised,
     after_interruption,
-    behind,
     decided,
     has_ended,
     is_in_effect,
     offered,
+    refused_after_abort,
     refused_at_once,
     refused_without_job,
     same_that_waits,
@@ -180,7 +180,7 @@ def test_request_for_another_target_is_refused_without_a_job() -> None:
     why = refused_without_job(same, invalid, NOW, Driver.JOB)
     assert why == "its Job cannot carry out its intent: it was edited by hand"
     of_hook = refused_without_job(same, MOVING, NOW, Driver.HOOK)
-    assert "only a sync starts it again" in of_hook
+    assert "only a sync restarts it" in of_hook
 
 
 def test_abort_of_the_target_refuses_whatever_waits_with_it() -> None:
@@ -189,12 +189,16 @@ def test_abort_of_the_target_refuses_whatever_waits_with_it() -> None:
         other = asked(verb, "v3", id="r2")
         for answer in (None, Answer(other, AnswerState.TAKEN, "do it")):
             pending = waits(other, answer)
-            [(refused, end)] = behind(abort, [pending], target)
+            [(refused, end)] = refused_after_abort(abort, [pending], target)
             assert (refused, end.request, end.state) == (pending, other, AnswerState.REFUSED)
             assert "an abort was requested too" in end.message
-        assert behind(abort, [waits(other, Answer(other, AnswerState.DONE, "done"))], target) == []
-        assert behind(other, [waits(abort)], target) == []
-        assert behind(asked(Verb.ABORT, "v2"), [waits(other)], target) == [], "it aborts another version"
+        assert (
+            refused_after_abort(abort, [waits(other, Answer(other, AnswerState.DONE, "done"))], target) == []
+        )
+        assert refused_after_abort(other, [waits(abort)], target) == []
+        assert refused_after_abort(asked(Verb.ABORT, "v2"), [waits(other)], target) == [], (
+            "it aborts another version"
+        )
 
 
 def ended_as(request: Request, target: Target, *, taken: bool = True) -> Answer | Intervention:
@@ -230,7 +234,7 @@ def test_retry_by_who_has_not_seen_the_abort_does_not_undo_it(reason: str) -> No
     end = ended_as(asked(Verb.RETRY, "v3", reason=reason), STATES["aborted"], taken=False)
     assert isinstance(end, Intervention) == (reason in {"", Reason.ABORTED})
     if isinstance(end, Answer):
-        assert "it was aborted before its status said so" in end.message
+        assert "its status did not show the abort yet" in end.message
     seen = ended_as(asked(Verb.RETRY, "v3", reason=Reason.GATE_FAILED), STATES["gate failed"], taken=False)
     assert isinstance(seen, Intervention)
 
@@ -240,7 +244,7 @@ def test_interrupted_request_for_an_earlier_target_is_not_ended_by_a_stop_of_the
     verb: Verb,
 ) -> None:
     stopped = a_target(paused=mark(SECOND))
-    for target, expected in (("v3", "do it: somebody stopped it again since then"), ("v2", None)):
+    for target, expected in (("v3", "do it: it has been stopped again since then"), ("v2", None)):
         request = asked(verb, target, at=NOW - MINUTE)
         end = after_interruption(Answer(request, AnswerState.TAKEN, "do it"), stopped)
         assert (end.message if end else None) == expected
@@ -257,7 +261,7 @@ def test_interrupted_request_does_not_undo_a_later_stop_whatever_the_clocks(verb
     assert after_interruption(answer, before) is None
     end = after_interruption(answer, a_target(paused=mark(SECOND)))
     assert end
-    assert end.message.endswith("somebody stopped it again since then")
+    assert end.message.endswith("it has been stopped again since then")
 
 
 @pytest.mark.parametrize(
@@ -284,7 +288,10 @@ def test_request_whose_last_answer_is_unknown_is_repeated_only_if_it_slows(verb:
     end = decided(request, waits(request, wrong="the answer cannot be read"), STATES["ramping at 5%"], FASTER)
     assert isinstance(end, Intervention) == verb.slows
     if isinstance(end, Answer):
-        assert end.message == "the answer cannot be read: see how it stands, and request it again"
+        assert (
+            end.message
+            == "the answer cannot be read: check the status of the rollout, then make the request again"
+        )
 
 
 def test_request_that_comes_back_after_other_answers_is_answered_already() -> None:

@@ -148,7 +148,7 @@ def test_gate_with_endless_runs_of_another_workflow_type_is_read_to_an_end_and_h
     change = wanted_change(target)
     assert (change.reason, change.phase) == (RoutingReason.GATE_FAILED, Phase.BLOCKED)
     assert gates_to_start(target) == ()
-    assert "20 workflows of other types have the IDs of its attempts" in change.because
+    assert "20 workflows of other types use its workflow IDs" in change.because
     assert retry(target).marks, "the next attempt has the number after theirs"
 
 

@@ -6,20 +6,20 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 from tests.strategies import NOW
-from twgen.model.diagnosis import Diagnosis, Finding, NotChecked, Severity
+from twgen.model.diagnosis import Diagnosis, DoctorFinding, NotChecked, Severity
 from twgen.reporting.diagnosis import DIAGNOSIS, diagnosis_lines, diagnosis_text
 
 SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "schemas" / "diagnosis.json").read_text())
 )
 FOUND = (
-    Finding("clocks", "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
-    Finding("Argo CD", "it does not heal", "`plan` waits", "set selfHeal", Severity.ADVICE),
+    DoctorFinding("clocks", "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
+    DoctorFinding("Argo CD", "it does not heal", "`plan` waits", "set selfHeal", Severity.ADVICE),
 )
 NOT_CHECKED = NotChecked("Kubernetes", "no cluster is read")
 
 
-def diagnosis(*findings: Finding, not_checked: tuple[NotChecked, ...] = ()) -> Diagnosis:
+def diagnosis(*findings: DoctorFinding, not_checked: tuple[NotChecked, ...] = ()) -> Diagnosis:
     return Diagnosis(NOW, findings, not_checked)
 
 
@@ -35,7 +35,7 @@ def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
 def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
     about = [f"shop/w{number}" for number in range(500)]
     findings = [
-        Finding(worker, "no tick is there", "it waits", "install", Severity.ADVICE) for worker in about
+        DoctorFinding(worker, "no tick is there", "it waits", "install", Severity.ADVICE) for worker in about
     ]
     lines = diagnosis_lines(diagnosis(*findings, *FOUND), "500 workers")
     assert lines[0] == "! shop/w0, shop/w1, shop/w2 and 497 more: no tick is there. It waits. Fix: install"
@@ -47,14 +47,14 @@ def test_same_finding_of_many_workers_is_one_line_and_counts_as_many() -> None:
 
 
 def test_question_is_followed_by_no_full_stop() -> None:
-    asks = Finding("shop/orders", "is it off?", "it waits", "turn it on")
+    asks = DoctorFinding("shop/orders", "is it off?", "it waits", "turn it on")
     [line, _] = diagnosis_lines(diagnosis(asks), "1 worker")
     assert line == "✗ shop/orders: is it off? It waits. Fix: turn it on"
 
 
 def test_terminal_gets_the_problems_last_and_no_line_broken_inside_a_command() -> None:
     command = "`kubectl create role payments-list-pods -n shop --verb=list --resource=pods`"
-    refused = Finding("account", "it is not allowed to list pods", "its Jobs fail", command)
+    refused = DoctorFinding("account", "it is not allowed to list pods", "its Jobs fail", command)
     found = diagnosis(refused, *FOUND, not_checked=(NOT_CHECKED,))
     text = diagnosis_text(found, "2 workers", colour=False, width=40)
     assert text.splitlines() == [

@@ -88,7 +88,7 @@ def test_page_shows_what_the_text_says() -> None:
         ({"ends_within": None, "unknown_because": "why"}, "  the time until it is drained is not known: why"),
         ({"oldest": None, "replicas": None}, "v1: Draining, 50 workflows are pinned to it\n"),
         ({"cpu": 0.0, "memory": None}, "; it still has 3 pods\n"),
-        (NOTHING, "no workflow is pinned to it, but Temporal has not noticed yet; it still has 3 pods"),
+        (NOTHING, "no workflow is pinned to it, but Temporal has not detected this yet; it still has 3 pods"),
         (
             NOTHING | {"status": VersionStatus.DRAINED},
             "v1: Drained, no workflow is pinned to it; it still has",

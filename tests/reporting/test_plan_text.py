@@ -141,7 +141,13 @@ def test_versions_that_are_too_many_to_read_share_a_row() -> None:
     [
         (0, "2 workflows)"),
         (1, "2 workflows; repeated 1 time for workflows that started later)"),
-        (7, "repeated 7 times for workflows that started later, the maximum: stop whatever starts them)"),
+        (
+            7,
+            (
+                "repeated 7 times for workflows that started later, the maximum: find and stop the"
+                " program that starts them)"
+            ),
+        ),
     ],
 )
 def test_ending_says_how_often_it_was_begun_again_and_when_it_no_longer_is(repeats: int, told: str) -> None:

@@ -51,7 +51,7 @@ TREES = {
         """,
     "mid-ramp": """
         → shop/payments  Moving  Temporal namespace default
-          target  v2.0.1-c656: its 30m at 25% are over
+          target  v2.0.1-c656: its pause of 30m at 25% is over
           next    send 75% of new workflows to v2.0.1-c656 now
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  25%  Ramping for 31m  3/3 pods  ◀ target

@@ -15,7 +15,7 @@ from tests.servers.rollouts import outlast
 from twgen.clients.argocd import ArgoCD as Client
 from twgen.clients.argocd import asked_since
 from twgen.clients.deadline import Deadline
-from twgen.planning.refresh import not_looked_at
+from twgen.planning.refresh import not_refreshed
 
 pytestmark = pytest.mark.server
 A_WHILE = 10.0
@@ -48,7 +48,7 @@ def test_application_that_argocd_does_not_look_at_after_its_plugin_was_frozen_go
         client = Client(server.address, server.token(account))
         told = asyncio.run(client.application(story.application.name, Deadline(60)))
         assert (since := asked_since(told)), told["metadata"]
-        assert not_looked_at(since, since + timedelta(minutes=10))
+        assert not_refreshed(since, since + timedelta(minutes=10))
 
         argo.restart_repo_server()
         story.application.synced(commit)

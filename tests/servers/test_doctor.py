@@ -287,7 +287,7 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
     [managed] = [one for one in found if "its manager is" in one]
     assert managed.startswith(f"{namespace}/greeter: its manager is somebody/else")
     [alone] = [one for one in found if one.startswith(f"{namespace}/other")]
-    assert "nothing moves its traffic: it has no Job" in alone
+    assert "its traffic does not move: it has no Job" in alone
     assert any("v0 has no manifest to render" in one for one in found)
 
 

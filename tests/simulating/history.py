@@ -362,7 +362,7 @@ class LivingWorker(SimulatedWorker):
 
     def unknown_marks(self) -> set[str]:
         """Marks that stop a rollout, and of which a server may not tell that their stay is over."""
-        return set() if self.temporal.server.tells_when_current else set(STOPS)
+        return set() if self.temporal.server.reports_when_current else set(STOPS)
 
     def is_in_force(self, build_id: str, key: str) -> bool:
         """The version has this mark, made in its present stay."""
@@ -378,7 +378,7 @@ class LivingWorker(SimulatedWorker):
         known, current = self.temporal.versions, self.temporal.routing.current
         target, other = known.get(self.spec.build_id), known.get(current.build_id) if current else None
         past = self.pasts[target.build_id] if target else Past()
-        is_told = self.temporal.server.tells_when_current
+        is_told = self.temporal.server.reports_when_current
         left = past.left if is_certain else past.lost if past.left or not is_told else None
         if not target or not other or not left or not target.created_at or not other.created_at:
             return False

@@ -195,7 +195,7 @@ class Histories(RuleBasedStateMachine):
             return True
         key = {Reason.PAUSED: MarkKey.PAUSED, Reason.ABORTED: MarkKey.ABORTED}.get(reason)
         # an older server does not tell that what ramps was current before
-        is_told = worker.temporal.server.tells_when_current
+        is_told = worker.temporal.server.reports_when_current
         return (
             key not in past.old_marks - worker.unknown_marks()
             if key

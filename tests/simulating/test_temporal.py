@@ -119,7 +119,7 @@ def test_gate_runs_for_its_time_and_ends_as_it_should(ends_as: GateStatus) -> No
     [("1.29.1", False), ("1.30.0", True), ("1.32.0", True), ("2.0.0", True), ("", True), ("main", True)],
 )
 def test_server_that_does_not_say_its_version_is_taken_for_the_newest(version: str, *, known: bool) -> None:
-    assert server_of(version).tells_when_current is known
+    assert server_of(version).reports_when_current is known
     assert server_of(version).version == (version or NEWEST)
 
 

@@ -19,7 +19,7 @@ from twgen.planning.refresh import (
     due_refresh,
     kept_refreshes,
     needs_last_render,
-    not_looked_at,
+    not_refreshed,
     rendered_by,
     within_a_minute,
 )
@@ -79,7 +79,7 @@ class Refreshes:
                 for worker in workers:
                     self.projects[worker.worker] = project if worker in own_workers else ""
                 state = _state(application)
-                if late := not_looked_at(state.asked_since, now):
+                if late := not_refreshed(state.asked_since, now):
                     remedy = "restart its repo-server, which may be waiting for the plugin"
                     failures.append(f"{name}: {late}: {remedy}")
                 elif own_workers:

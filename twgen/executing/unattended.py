@@ -22,7 +22,14 @@ from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.interventions import Intervention
-from twgen.planning.requests import after_interruption, behind, decided, ended, is_in_effect, taken
+from twgen.planning.requests import (
+    after_interruption,
+    decided,
+    ended,
+    is_in_effect,
+    refused_after_abort,
+    taken,
+)
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import spoken
@@ -201,7 +208,7 @@ class IntentRollout(RolloutLoop):
         if not (request := first.waiting):
             await self._remove(first, target)
             return bool(others)
-        refused = behind(request, others, target)
+        refused = refused_after_abort(request, others, target)
         decision = decided(request, first, target, self._journal.intent.requests)
         if isinstance(decision, Answer):
             await self._write_answers(target, (first, decision), *refused)

@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One finding."""
 
     about: Name
@@ -50,7 +50,7 @@ class Diagnosis(NamedTuple):
 
     now: datetime
     """When the checks ran."""
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     """The findings, problems first."""
     not_checked: tuple[NotChecked, ...]
     """The checks that could not run."""

@@ -1,1 +1,1 @@
-"""The decisions: which versions to keep, which traffic to move, and why; knows no YAML, clock or server."""
+"""All decisions about versions and traffic, as pure functions without YAML, clocks and servers."""

@@ -1,4 +1,4 @@
-"""The changes of a rollout in its cluster: replicas that no render applies, owners, swaps and leftovers."""
+"""The changes that a rollout makes in its cluster: replicas, and attached objects and their owners."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from twgen.versioning.names import attached_resource_name
 
 @dataclass(frozen=True, slots=True)
 class ReplicasChange:
-    """The replicas that a rollout sets; it then owns the field together with the client that applied it."""
+    """The replicas that a rollout sets. It then owns the field together with the client that applied it."""
 
     deployment: str
     replicas: int
     because: str
     resource_version: str
-    """Of the Deployment when it was read: an autoscaler may have scaled it after that."""
+    """The resource version of the Deployment that was read: an autoscaler may have scaled it since."""
 
 
 class Condition(NamedTuple):
@@ -37,29 +37,30 @@ class AttachedInCluster:
 
     kind: GroupKind
     path: str
-    """The path of the object in the API."""
+    """Its path in the Kubernetes API."""
     api_version: str
-    """The version of the API in that path."""
+    """The API version in that path."""
     name: str
     uid: str
     owners: frozenset[str]
     """The UIDs of its owners."""
     is_going: bool = False
-    """It was deleted, but still has a finalizer."""
+    """It is being deleted: a finalizer still holds it."""
     conditions: tuple[Condition, ...] = ()
 
 
 def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
-    """The replicas of autoscaled versions that a render still has to apply, or cannot change soon enough.
+    """The replicas to set for autoscaled versions that need pods and have none, or whose owner changes.
 
-    If the only owner of a field no longer applies it, the field goes back to its default: one pod of five.
+    If the only field manager of `spec.replicas` stops applying it, Kubernetes resets it to the default: of
+    five pods, one would be left.
     """
     for version in worker.versions:
         live = version.live if version.replicas_are_external else None
         if not live or version.replicas is None or not version.protected:
             continue
         if not live.replicas and version.replicas:
-            # only KEDA scales up from zero
+            # of all autoscalers, only KEDA scales up from zero
             needed, because = version.replicas, "it is needed but has no pods"
         elif live.replicas == version.replicas and not live.replicas_are_external:
             needed, because = live.replicas, "its autoscaler changes them from now on"
@@ -69,7 +70,7 @@ def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
 
 
 class Owning(NamedTuple):
-    """An attached object, and the versioned Deployment that is to own it."""
+    """An attached object, and the versioned Deployment that should own it."""
 
     item: AttachedInCluster
     deployment: str
@@ -78,12 +79,12 @@ class Owning(NamedTuple):
 
 
 class AttachedRecord(NamedTuple):
-    """What a rollout writes on a Deployment about attached objects, as `Kind/name`, for the next render."""
+    """The attached objects, as `Kind/name`, that a rollout records on a Deployment for the next render."""
 
     added: frozenset[str] = frozenset()
-    """The objects that it attaches: the applied render may not name them."""
+    """The objects that the rollout attached: the applied manifest might not name them."""
     gone: frozenset[str] = frozenset()
-    """The objects that it deleted: the applied render may still name them."""
+    """The objects that the rollout deleted: the applied manifest may still name them."""
 
     def adding(self, *names: str) -> "AttachedRecord":
         """The record before these objects are attached."""
@@ -95,14 +96,15 @@ class AttachedRecord(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Objects that the templates of a version no longer make, and those that replace them at once."""
+    """The replacement of objects of a version that have no template any more by objects that have one."""
 
     version: VersionPlan
     old: tuple[AttachedInCluster, ...]
-    """The replaced objects that still exist."""
+    """The objects to delete."""
     following: tuple[AttachedResource, ...]
+    """The templates of the objects to create."""
     before: AttachedRecord
-    """The record to write before the swap: a revert before the next render must know the new objects."""
+    """The record to write before the swap: if the commit is reverted, twgen must know the new objects."""
     after: AttachedRecord
 
 
@@ -111,8 +113,8 @@ def unowned(
 ) -> Iterator[Owning]:
     """The attached objects without an owner: their Deployment had no UID when they were rendered.
 
-    If an object may leave its version, and syncs apply it, only the render sets its owner, since the render
-    can remove it again: Argo CD does not prune an object that has an owner.
+    Objects with a `when` that a sync applies are left out: only a render sets their owner. Argo CD does not
+    prune an object that has an owner, and a render can remove the owner first.
     """
     owners = {
         named: version.live
@@ -128,7 +130,7 @@ def unowned(
 
 
 def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> Iterator[Swap]:
-    """The swap of each version whose Deployment lists replaced objects: no render deletes these."""
+    """The swap of each version whose Deployment lists replaced objects, which no render deletes."""
     for version in worker.versions:
         if version.live and version.replaced:
             names = {(item.kind, item.name) for item in version.replaced}
@@ -141,7 +143,7 @@ def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> 
 
 
 def attached_record(version: VersionPlan) -> AttachedRecord:
-    """The record on the Deployment of a version."""
+    """The record that is now on the Deployment of a version."""
     live = version.live
     return AttachedRecord(frozenset(live.added), frozenset(live.gone)) if live else AttachedRecord()
 
@@ -149,7 +151,7 @@ def attached_record(version: VersionPlan) -> AttachedRecord:
 def resources_of(
     worker: WorkerVersions, version: VersionPlan, objects: Iterable[AttachedObject]
 ) -> Iterator[tuple[tuple[GroupKind, str], AttachedResource]]:
-    """The kinds and names of these objects of a version, each with the resource that it is a copy of."""
+    """The kinds and names of these objects of a version, each with the template that it is a copy of."""
     names = {item.name for item in objects}
     for resource in worker.spec.attached if names else ():
         name = attached_resource_name(worker.spec.name, resource.name, version.build_id)
@@ -160,14 +162,15 @@ def resources_of(
 def left_over(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[AttachedInCluster]:
-    """The copies of a template that are not for the status of their version, and that no sync prunes.
+    """The attached objects that the status of their version no longer needs, and that no sync prunes.
 
-    Argo CD prunes none with an owner. With a hook, it prunes none that the Job of the hook applies. Objects
-    without a template are replaced if the Deployment names them: any other one may be a person's.
+    Argo CD prunes neither objects with an owner nor, with driver Hook, objects that the hook's Job applies.
+    Objects without a template are left to `swaps`, which handles those that the Deployment names: any other
+    may belong to a person.
     """
     unwanted = {}
     for version in worker.versions:
-        # the objects of a version that goes are deleted with their owner
+        # the objects of a dropped version are deleted together with their owner
         if not version.live or version.action is VersionAction.DROP:
             continue
         wanted = {item.name for item in (*version.attached, *version.following, *version.waiting)}

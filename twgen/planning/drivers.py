@@ -1,6 +1,6 @@
-"""Who carries out the rollouts of a render: one kind of Job for all workers, since a hook delays the sync.
+"""Chooses how the rollouts of a render are carried out, and which of several ticks checks a worker.
 
-And which of several ticks looks after a worker.
+All Jobs of a render are of one kind, since a hook delays the whole sync.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ NEEDS_IMAGE = (
     "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
     " rolls it out instead, say so in spec.driver of a RolloutPolicy"
 )
-"""Why Argo CD does not render a worker whose rollout is a Job."""
+"""Why a worker whose rollout is a Job cannot be rendered in Argo CD."""
 NEEDS_TICK = (
     "its driver is Tick, but `twgen tick` carries out no rollouts: set tick.rollouts in the OperatorConfig,"
     " or set spec.driver of a RolloutPolicy to Job"
 )
-"""Why Argo CD does not render a worker that tick should roll out."""
+"""Why a worker that tick should roll out cannot be rendered in Argo CD."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
-    """Hook if a policy asks for it, or else Job. Workers that no Job rolls out do not matter.
+    """Hook if a policy requests it, otherwise Job. Workers that no Job rolls out do not matter.
 
-    Nobody gets a hook unasked: if Argo CD (from 3.5 on) sees a commit while a sync goes on, it may apply the
-    commit afterwards by self-heal, which runs no hook. Raises InvalidInput if policies contradict each other:
-    a sync with a hook also waits for the Jobs of the other workers.
+    A hook is never the default: if Argo CD (from 3.5 on) sees a commit while a sync is running, it may apply
+    the commit afterwards by self-heal, which runs no hooks. Raises InvalidInput if policies contradict each
+    other: a sync with a hook also waits for the Jobs of the other workers.
     """
     hooks = [spec for spec in specs if spec.policy.driver is Driver.HOOK]
     if not hooks:
@@ -44,25 +44,25 @@ def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
         names = listed([spec.worker_deployment for spec in slow])
         raise InvalidInput(
             f"driver Hook of {hooks[0].worker_deployment} would delay the sync until {names}"
-            f" {'is' if len(slow) == 1 else 'are'} rolled out too: set spec.driver to Job for all of them"
+            f" {'is' if len(slow) == 1 else 'are'} rolled out too: set spec.driver to Job for all workers"
         )
     return Driver.HOOK
 
 
 def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tuple[Problem, ...]]:
-    """The workers of an operator who chose hooks: those whose policy chooses nothing get driver Hook.
+    """The workers if the operator chose driver Hook: a worker whose policy says Auto gets it.
 
-    If one of them cannot be a hook and no policy asks for one, all keep tracked Jobs, with one warning.
+    If the rollout of one worker takes too long for a hook, all keep tracked Jobs, with one warning.
     """
     slow = [(spec, why) for spec in specs if (why := _why_no_hook(spec))]
     if slow:
         first, why = slow[0]
         message = (
             f"{why}, and a sync should not wait for that: rollout.driver Hook of the OperatorConfig has no"
-            " effect here, and the rollouts of all these workers are tracked Jobs"
+            " effect here. The rollouts of all these workers are tracked Jobs"
         )
         drivers = {spec.policy.driver for spec in specs}
-        # a policy that asks for a hook is refused, and one that asks for a Job gets it
+        # a policy that requests a hook is rejected later, and a policy that requests a Job gets one
         is_news = Driver.AUTO in drivers and Driver.HOOK not in drivers
         return tuple(specs), (Problem.at(first.document, "spec", message),) if is_news else ()
     hook = [
@@ -77,10 +77,10 @@ def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tup
 def driver_of_render(
     specs: Sequence[WorkerSpec], caller: Caller, operator: Operator, *, leaves_none_out: bool
 ) -> Driver:
-    """As `rollout_driver`, if the rollouts have all that they need: an image or tick, and an identity.
+    """The driver of `rollout_driver`, after a check that the rollouts have an identity, and an image or tick.
 
-    Without the former, people or CI do the rollouts; if `leaves_none_out` excludes that, it raises
-    InvalidInput. It also raises without an identity.
+    Raises InvalidInput without an identity. Without an image or tick, people or CI carry out the rollouts; if
+    `leaves_none_out` excludes that, it raises InvalidInput too.
     """
     for spec in specs if leaves_none_out else ():
         if why := _why_not_driven(spec.policy.driver, operator):
@@ -99,21 +99,21 @@ def driver_of_render(
 
 
 def _why_not_driven(driver: Driver, operator: Operator) -> str:
-    """Why a render cannot let the cluster roll out a worker; empty: it can, or a person or CI does."""
+    """Why the cluster cannot roll out a worker; empty: it can, or a person or CI does."""
     if driver is Driver.TICK:
         return "" if operator.tick.rollouts else NEEDS_TICK
     return NEEDS_IMAGE if driver.has_job and not operator.rollout.image else ""
 
 
 def left_out(spec: WorkerSpec, operator: Operator) -> str:
-    """The warning about a worker whose driver is named but cannot roll it out; empty: there is none."""
+    """A warning if a policy names a driver that cannot roll out the worker; empty: there is none."""
     driver = spec.policy.driver
     why = "" if driver is Driver.AUTO else _why_not_driven(driver, operator)
     return f"a render omits its rollout objects, and fails in Argo CD: {why}" if why else ""
 
 
 def warned_of_drivers(plan: Plan, operator: Operator) -> Plan:
-    """The plan, with a warning for each worker whose rollout objects a render leaves out."""
+    """The plan, with a warning for each worker whose rollout objects a render omits."""
     warned = (replace(item, versions=warned_of_driver(item.versions, operator)) for item in plan.workers)
     return replace(plan, workers=tuple(warned))
 
@@ -124,9 +124,9 @@ def warned_of_driver(worker: WorkerVersions, operator: Operator) -> WorkerVersio
 
 
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
-    """Whether rollouts of a render in Argo CD are Jobs that a sync waits for, and not hooks.
+    """Whether the rollouts of a render in Argo CD are tracked Jobs, not hooks.
 
-    A policy may ask for Jobs before the operator names an image. Raises as `rollout_driver` does.
+    A policy may request Jobs before the operator sets an image. Raises as `rollout_driver` does.
     """
     driven = [spec for spec in specs if spec.policy.driver.has_job]
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
@@ -135,12 +135,12 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
 
 def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
-    """The drivers with which a worker gets objects for its rollout."""
+    """The drivers for which a render contains objects of the rollout."""
     return frozenset(driver for driver in Driver if not _why_not_driven(driver, operator))
 
 
 def _why_no_hook(spec: WorkerSpec) -> str:
-    """Why a sync should not wait for its rollout, which may take longer than `holdFor`; empty: it may."""
+    """Why a sync should not wait for its rollout, such as steps longer than `holdFor`; empty: it may wait."""
     if spec.policy.driver is not Driver.AUTO:
         return "its RolloutPolicy has driver Job" if spec.policy.driver is Driver.JOB else ""
     if spec.rollout.strategy is Strategy.MANUAL:
@@ -155,7 +155,7 @@ def _why_no_hook(spec: WorkerSpec) -> str:
 
 
 def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
-    """If rollouts run in hooks, the hook's Job applies this object: a sync would wait for its metrics.
+    """With driver Hook, the hook's Job applies this object: otherwise a sync would wait for its metrics.
 
     Such an object is deleted only together with its owner.
     """
@@ -163,40 +163,40 @@ def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
 
 
 _HOOK_COMES_WITHIN = timedelta(minutes=1)
-"""From the change of an intent to the sync that runs its hook."""
+"""The longest time from the change of an intent to the sync that runs its hook."""
 
 
 def may_hook_come(changed: datetime, now: datetime) -> bool:
-    """The intent has changed so recently that Argo CD may still be about to run its hook."""
+    """The intent changed so recently that Argo CD may still run its hook."""
     return now - changed < _HOOK_COMES_WITHIN
 
 
 def hook_is_skipped(last_sync: LastSync) -> bool:
-    """Argo CD applied an intent that has no Job without its hook, and does nothing more about it."""
+    """Argo CD applied an intent without its hook, and will not run the hook by itself."""
     return last_sync.leaves_out_hooks and not last_sync.is_running
 
 
 class Shard(NamedTuple):
-    """One of the ticks that share the workers of a cluster, by their Temporal namespaces.
+    """One of several ticks that divide the workers of a cluster among them, by Temporal namespace.
 
-    A namespace limits the calls to it, so all of its workers have the same tick.
+    Temporal rate-limits each namespace, so one tick handles all workers of a namespace.
     """
 
     number: int
-    """From 0."""
+    """The index of the tick, from 0."""
     total: int
 
     def has(self, spec: WorkerSpec) -> bool:
-        """It looks after this worker; each worker has exactly one of them."""
+        """Whether this tick handles the worker. Exactly one tick does."""
         place = f"{spec.connection.host_port}/{spec.temporal_namespace}"
         digest = sha256(place.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.total == self.number
 
     @property
     def is_first(self) -> bool:
-        """It also tells of workers whose Temporal namespace is unknown."""
+        """The first tick also reports workers whose Temporal namespace is unknown."""
         return self.number == 0
 
 
 ALL = Shard(0, 1)
-"""The only tick, which has every worker."""
+"""A single tick, which handles every worker."""

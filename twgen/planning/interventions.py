@@ -1,4 +1,4 @@
-"""The commands of a person for a rollout, and their effects: promote, abort, retry, pause, resume, retire."""
+"""The effects of a person's commands on a rollout: promote, abort, retry, pause, resume and retire."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,22 +22,23 @@ class Intervention:
     """The changes of a person's command: marks in the metadata of the target, and traffic."""
 
     will: str
-    """Its effect as an order, to follow the name of the worker."""
+    """Its effect in the imperative, such as `pause the rollout of v2`."""
     marks: Mapping[str, Any]
-    """By key; False: the mark no longer counts."""
+    """The values of the marks by key; False: the mark no longer counts."""
     change: RoutingPlan | None = None
     ends: tuple[str, ...] = ()
-    """The workflow IDs of gates that are terminated first."""
+    """The workflow IDs of gates to terminate first."""
     replays: bool = False
-    """It starts the replay again."""
+    """It restarts the replay."""
     goes_on: bool = False
-    """The rollout continues after it: if its Job has ended, it is started again."""
+    """The rollout continues after it: if its Job has ended, the Job is restarted."""
 
     @property
     def first_marks(self) -> Mapping[str, Any]:
-        """The marks to write before the change: those that keep a rollout from undoing it.
+        """The marks to write before the change, to keep a rollout from undoing it.
 
-        Next to a change that gives traffic, marks make the rollout faster: a refused change must leave none.
+        With a change that gives the target traffic, marks are written last: they make the rollout faster, so
+        none may remain if Temporal refuses the change.
         """
         return {} if self.change and self.change.build_id else self.marks
 
@@ -48,7 +49,7 @@ class Intervention:
 
 
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
-    """The next step of the rollout, or with `full` the last one, without waiting for a pause to end.
+    """Take the next step of the rollout, or all traffic with `full`, without waiting for a pause to end.
 
     Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
@@ -84,13 +85,13 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_from_now(target, because=failing) if failing else {}
     if waits_for:
-        # the mark about the change says that the target is past its gates
+        # once the change is made, its mark records that the target has passed these gates
         will = f"{will}, without its {'gate' if missing else 'replay'}"
     return Intervention(will, marks, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
-    """The end of the target's ramp, until a person retries."""
+    """End the target's ramp, until a person retries."""
     _refuse_foreign_or_unknown(target)
     if target.is_current:
         raise refused(target, "it is current: to go back, commit the spec of an older version")
@@ -105,7 +106,7 @@ def abort(target: Target) -> Intervention:
 
 
 def retry(target: Target) -> Intervention:
-    """Another attempt after an abort, or after a gate that failed or cannot complete."""
+    """Let the rollout continue after an abort, a failed gate or replay, or a gate that cannot complete."""
     _refuse_foreign_or_unknown(target)
     ends = tuple(gate.workflow_id for gate in gates.hopeless_gates(target))
     replays = gates.may_replay_again(target)
@@ -115,7 +116,7 @@ def retry(target: Target) -> Intervention:
         raise refused(target, f"it is not aborted, and {of_replay} failed")
     marks: dict[str, Any] = {}
     if target.is_aborted:
-        # a person who retries should not have to run `resume` too
+        # after `retry`, a person should not have to run `resume` too
         marks = {key.value: False for key in (MarkKey.ABORTED, MarkKey.PAUSED) if key in target.marks}
         marks |= _measured_from_now(target)
     actions = [f"let the rollout of {target.build_id} continue"] if target.is_aborted else []
@@ -130,7 +131,7 @@ def retry(target: Target) -> Intervention:
 
 
 def pause(target: Target) -> Intervention:
-    """No change of traffic until a person resumes."""
+    """Change no traffic until a person resumes."""
     _refuse_foreign_or_unknown(target)
     if target.is_paused:
         raise refused(target, "it is already paused")
@@ -141,23 +142,23 @@ def pause(target: Target) -> Intervention:
 
 
 def resume(target: Target) -> Intervention:
-    """The end of a pause."""
+    """End a pause."""
     _refuse_foreign_or_unknown(target)
     if not target.is_paused:
         is_frozen = target.world.rollout.is_paused
-        why = ", but its intent has the annotation twgen.io/paused: remove that" if is_frozen else ""
+        why = ", but its intent has the annotation twgen.io/paused: remove it first" if is_frozen else ""
         raise refused(target, f"it is not paused{why}")
-    # a pause by a person says nothing about the measurements
+    # a pause by a person does not mean that the measurements were bad
     marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
     marks |= _measured_from_now(target) if target.why_marked(MarkKey.PAUSED) else {}
     return Intervention(f"let the rollout of {target.build_id} continue", marks, goes_on=True)
 
 
 def retire(target: Target) -> Intervention:
-    """No new workflow for any version: workers without a version take them, and all versions drain.
+    """Send all new workflows to workers without a version, so that all versions drain.
 
-    The mark is written first: otherwise the rollout of the spec, which Git still has, would bring the traffic
-    back. It is a mark of the target, so a new build ID may get traffic again.
+    The mark is written first: otherwise the rollout of the spec that is still in Git would bring the traffic
+    back. Only the target is marked, so a new build ID may get traffic again.
     """
     _refuse_foreign_or_unknown(target)
     if target.current is None:
@@ -176,8 +177,8 @@ def retire(target: Target) -> Intervention:
         raise refused(
             target,
             f"no worker without a version is known to poll {name}, so new workflows would wait there"
-            " forever: run one that does, or stop starting workflows there and remove the worker from Git"
-            " (docs/upgrade.md)",
+            " forever. Run an unversioned worker that polls it, or start no more workflows there and remove"
+            " this worker from Git (docs/upgrade.md)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
     will = f"send all new workflows to workers without a version, and drain {target.current}"
@@ -185,12 +186,12 @@ def retire(target: Target) -> Intervention:
 
 
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
-    """Raise OwnedBySomebodyElse if the traffic after the claim differs from the one that was decided on.
+    """Raise OwnedBySomebodyElse if the traffic has changed between the decision and the claim.
 
-    Before the claim, any client could move it; after the claim, another manager may have claimed the worker.
+    Any client could change it before the claim. After the claim, another manager may have claimed the worker.
     """
     before = decided_on.temporal.routing
-    # if only more task queues have received the last change, the traffic is the same
+    # the update state only says whether all task queues have received the last change
     after = replace(target.temporal.routing, update_state=before.update_state)
     if target.is_foreign or after != before:
         raise OwnedBySomebodyElse(
@@ -199,7 +200,7 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Temporal has its change, and the marks before it, as far as a new look at the target shows."""
+    """Whether a new read of the target shows the change, and the marks that are written before it."""
     metadata = (target.version.metadata or {}) if target.version else {}
     if any(metadata.get(key) != value for key, value in intervention.first_marks.items()):
         return False
@@ -207,11 +208,11 @@ def is_done(target: Target, intervention: Intervention) -> bool:
 
 
 def refuse_other_manager(target: Target) -> None:
-    """Raise OwnedBySomebodyElse if another manager owns the worker, and the policy does not adopt from it."""
+    """Raise OwnedBySomebodyElse if another manager owns the worker, unless the policy adopts from it."""
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
-            f" act as {target.identity}: take it over with `twgen ownership claim`, or set --identity"
+            f" act as {target.identity}: take the worker over with `twgen ownership claim`, or set --identity"
         )
 
 
@@ -220,17 +221,17 @@ def _refuse_foreign_or_unknown(target: Target) -> None:
     if not target.is_registered:
         raise refused(
             target,
-            "Temporal does not know it yet, so nothing can be changed; `twgen status` shows what is missing",
+            "Temporal does not know it yet, so nothing can be changed; `twgen status` shows the reason",
         )
 
 
 def refused(target: Target, because: str) -> NegativeAnswer:
-    """The answer to a command or a request that changes nothing."""
+    """The error of a command or a request that is refused."""
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
 def _measured_from_now(target: Target, because: str = "") -> dict[str, Any]:
-    """The mark by which only measurements from now on count, after a person let the rollout continue."""
+    """The mark that makes only measurements from now on count, since a person let the rollout continue."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 

@@ -1,4 +1,4 @@
-"""The owners of clusters and workers: when to claim or release them, and what not to touch."""
+"""The owners of workers and of their Deployments: claims and releases, and workers that are not ours."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,10 @@ from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
-    """The identity that a worker is planned for; for a person, the identity that its live Deployments carry.
+    """The manager identity that a worker is planned for.
 
-    So for a person at a terminal, their own Argo CD is not another manager.
+    For a person at a terminal it is the identity on the live Deployments, so that their own Argo CD does not
+    count as another manager.
     """
     if caller.is_person and not spec.policy.identity:
         carried = {live.identity for live in world.deployments or () if live.identity}
@@ -27,9 +28,9 @@ def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str
 def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None:
     """Raise OwnedBySomebodyElse if a live Deployment was rendered for another manager or application.
 
-    Two generators of one Deployment would rewrite it forever. An unknown identity or application is not
-    compared. In Argo CD, any ownerReference of a Deployment stops a render: warnings are not shown there, and
-    an owner that was in Git is pruned as soon as the render no longer has it.
+    Two generators of one Deployment would overwrite each other forever. An unknown identity or application is
+    not compared. In Argo CD, any ownerReference of a Deployment makes a render fail: Argo CD shows no
+    warnings, and prunes an owner that is no longer in Git.
     """
     identity = caller.on_deployments_of(spec.policy)
     for live in world.deployments or ():
@@ -42,7 +43,7 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
         if caller.application and live.tracked_by not in {"", caller.application}:
             raise OwnedBySomebodyElse(
                 f"{spec.worker_deployment}: Deployment {live.name} is tracked by Argo CD application"
-                f" {live.tracked_by}, and this render is for {caller.application}: is this the right cluster?"
+                f" {live.tracked_by}, but this render is for {caller.application}: is this the right cluster?"
             )
     if caller.application:
         for warning in deleted_with_others(world):
@@ -50,7 +51,7 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
 
 
 def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
-    """The warning about each object whose deletion makes Kubernetes delete live Deployments too."""
+    """A warning for each object that owns live Deployments: Kubernetes deletes them together with it."""
     owned = [live for live in world.deployments or () if not live.terminating]
     for owner in sorted({owner for live in owned for owner in live.owners}):
         names = sorted(live.name for live in owned if owner in live.owners)
@@ -62,7 +63,7 @@ def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
 
 
 def cluster_warnings(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
-    """The warning about a cluster that has no Deployment of a worker, although the worker has traffic."""
+    """A warning if a worker has traffic, but this cluster has none of its Deployments."""
     routed = sorted(filter(may_be_ours, routed_build_ids(world.temporal)))
     if world.deployments == () and routed:
         yield (
@@ -72,9 +73,9 @@ def cluster_warnings(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
 
 
 def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
-    """The manager of a worker after this identity claims it from that owner (empty: no owner).
+    """The manager of a worker after this identity claims it from `owner` (empty: from no manager).
 
-    Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if it has another owner.
+    Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if the worker has another manager.
     """
     manager = manager_of(world)
     if manager == identity:
@@ -86,7 +87,7 @@ def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
 
 
 def released(world: WorkerWorld, identity: str) -> str:
-    """The manager of a worker after this identity releases it: none; raises as `claimed` does."""
+    """The manager of a worker after this identity releases it: none. Raises as `claimed` does."""
     manager = manager_of(world)
     if manager != identity:
         raise OwnedBySomebodyElse(f"{world.name}: {managed_by(manager)}, and you act as {identity}")
@@ -101,15 +102,15 @@ def manager_of(world: WorkerWorld) -> str:
 
 
 def managed_by(manager: str) -> str:
-    """The manager of a worker as a clause."""
+    """A clause that names the manager of a worker."""
     return f"its manager is {manager}" if manager else "it has no manager"
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """The warnings about our own Deployments whose worker is no longer in a spec."""
+    """The warnings about our own Deployments whose worker no spec names any more."""
     specified = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
-    # a spec without a Deployment may rename one of these workers, and a person does not know their owner
+    # a spec without a Deployment may be a renamed worker; a person does not know the identity of the old one
     anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get(spec.key):

@@ -24,7 +24,7 @@ from twgen.planning.versions.warnings import uncounted_versions, unused_patches,
 
 
 class VersionsPlan(NamedTuple):
-    """The plan for the versions of every worker: all that a render needs."""
+    """The plan for the versions of every worker. A render needs no more."""
 
     workers: tuple[WorkerVersions, ...]
     warnings: tuple[str, ...]
@@ -85,9 +85,9 @@ def with_differences(plan: Plan, world: World) -> Plan:
 
 
 def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
-    """The versions, with warnings about live pod templates that only their own hash can confirm.
+    """The versions, with warnings about live pod templates that do not match their own hash.
 
-    Without a field manager this costs as much as the whole render, so only a strict render asks for it.
+    Without a field manager this check costs as much as the whole render, so only a strict render makes it.
     """
     return worker.warned(warnings_about_pods(worker.versions))
 
@@ -100,7 +100,7 @@ def _uncounted(worker: WorkerVersions, world: World, now: datetime) -> Iterator[
 
 def _warnings(workers: Sequence[WorkerVersions], world: World, caller: Caller) -> tuple[str, ...]:
     """The warnings that are not about a single worker."""
-    # a Job knows only its own worker, and a policy may be for other workers too
+    # a Job knows only its own worker, but the policy may be for several
     of_patches = () if caller.drives else unused_patches(workers)
     return (*left_behind([worker.spec for worker in workers], world, caller), *of_patches)
 
@@ -119,7 +119,7 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
 def _with_worlds(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world; raises if any of the workers is known to have another owner."""
+    """Each worker with its world; raises if any of the workers has another owner."""
     paired = [(spec, worker_world(spec, world)) for spec in specs]
     for spec, own_world in paired:
         refuse_foreign(spec, own_world, caller)

@@ -1,4 +1,4 @@
-"""The facts that must be read about a worker before anything is decided, and those that could not be."""
+"""Selects the facts that must be read about a worker before a decision, and reports failed reads."""
 
 import re
 from collections import defaultdict
@@ -25,52 +25,52 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
-"""A server checks every few minutes whether a version has drained; its list may never show the result."""
+"""A server checks every few minutes whether a version has drained, but its list may not show the result."""
 
 _MOST_LEFT_OVERS = 10
-"""Git is searched for at most this many versions that nothing needs any more."""
+"""Git is searched for at most this many unneeded versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The facts that are still to be read about a worker whose versions are known."""
+    """The facts that must still be read about a worker once its versions are known."""
 
     open_workflows: frozenset[str]
-    """Build IDs of the versions whose open pinned workflows are counted."""
+    """The versions whose open pinned workflows must be counted, by build ID."""
     auto_upgrade_workflows: tuple[str, ...] = ()
-    """Build IDs of the versions whose open auto-upgrade workflows are counted: a rollback moves them."""
+    """The versions whose open auto-upgrade workflows must be counted, since a rollback moves them."""
     task_queues: frozenset[TaskQueue] = frozenset()
-    """The task queues whose pollers are read."""
+    """The task queues whose pollers must be read."""
     tasks_of: tuple[tuple[str, TaskQueue], ...] = ()
-    """The current version and each of its task queues that the target does not poll: it may have tasks."""
+    """The task queues that the target does not poll and that may have tasks, with the current version."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
-    """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
+    """The gate workflows on the target, as task queue and workflow ID; None: no decision needs them."""
     metrics: tuple[Metric, ...] = ()
-    """The metrics that are measured on the target, which ramps."""
+    """The metrics that must be measured on the ramping target."""
     measured_since: datetime | None = None
     """None: nothing is measured."""
     worker_deployments: bool = False
-    """The Worker Deployments of its namespace are listed: it may be full, or have one with a similar name."""
+    """List the Worker Deployments of the Temporal namespace: it may be full, or contain a misspelled name."""
     other_workers: bool = False
-    """Pollers that may be this worker under another name are reported."""
+    """Search for pollers that may be this worker under another name."""
     task_queue_of_variables: TaskQueue | None = None
-    """The task queue in the variables of its containers, if its other pollers are to be read."""
+    """The task queue in the variables of its containers, if other pollers of it must be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
-    """The Deployments that should have pods, and have none that is available, or none that polls yet."""
+    """The Deployments that should have pods, but have no available one, or none that polls yet."""
     replay: bool = False
-    """The state of the target's replay is read."""
+    """Read the state of the target's replay."""
     held: tuple[str, ...] = ()
-    """Build IDs of the draining versions with pods, for people who ask which open workflows hold them."""
+    """The draining versions with pods, by build ID, to show people which open workflows hold them."""
 
 
 def versions_to_describe(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool
 ) -> tuple[str, ...]:
-    """The build IDs of the versions to describe by name, because Temporal's list of them is not enough.
+    """The build IDs of the versions to describe by name, because Temporal's list of versions is not enough.
 
-    A live version that the list lacks: the list may lag behind, and an unknown version would be scaled down.
-    A version that is listed as draining by an old check. And with `for_routing`, the versions whose metadata
-    and task queues decide on traffic, or on the actions of their policy on their workflows.
+    These are live versions that the list lacks, since it may be out of date and an unknown version would be
+    scaled down, and versions whose drainage was last checked some time ago. With `for_routing` also the
+    versions whose metadata and task queues affect traffic, or the policy's actions on workflows.
     """
     if not world.temporal:
         return ()
@@ -86,14 +86,14 @@ def versions_to_describe(
 def further_reads(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool, for_people: bool = False
 ) -> Reads:
-    """The reads after the versions; without `for_routing`, only those that may keep a version."""
+    """The reads to make once the versions are known; without `for_routing`, only those that may keep one."""
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
         return Reads(holding)
-    # the reads depend neither on the identity nor on the fate of a target without Deployment
+    # the reads depend neither on the identity nor on whether a missing Deployment is created
     target = Target(spec, world, now, identity="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    # none of its workers has polled, although its pods are available or unknown
+    # no worker of the target has polled, although its pods are available or unknown
     may_poll = world.deployments is None or target.obstacle is None
     is_missing = may_poll and not (target.is_registered or spec.says_zero)
     versions = (version for version in target.temporal.versions if version.build_id in deciding)
@@ -127,18 +127,18 @@ def further_reads(
 
 
 def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
-    """Task queue and workflow ID of each gate, by the runs that are known; None: gates decide nothing.
+    """The task queue and workflow ID of each gate that must be read; None: no decision needs them.
 
-    If a known run is of another workflow type, it is the ID of the next attempt.
+    If a known run has another workflow type, the ID is that of the next attempt.
     """
-    # even for a rollback: when the plan is made, the window of the rollback may be over
+    # a rollback reads them too: its window may be over when the plan is made
     gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     names = tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
     return names if gates else None
 
 
 def _draining_with_pods(target: Target) -> Iterator[str]:
-    """The build IDs of the versions that Temporal reports as draining, and that may have pods."""
+    """The build IDs of the draining versions that may have pods."""
     for version in target.temporal.versions:
         live = target.deployments.get(version.build_id)
         has_pods = live.replicas > 0 if live else target.world.deployments is None
@@ -148,7 +148,7 @@ def _draining_with_pods(target: Target) -> Iterator[str]:
 
 
 def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
-    """The build IDs whose open pinned workflows must be counted, because their pods or code would go."""
+    """The build IDs whose open pinned workflows must be counted before their pods or code change."""
     build_ids = []
     for version in version_facts(spec, world, now):
         action = decide(version).action
@@ -160,7 +160,7 @@ def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tu
 
 
 def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The build IDs whose manifest may only be in the history of Git: no earlier source has one."""
+    """The build IDs whose manifests only the history of Git may contain: no earlier source has them."""
     history = spec.policy.history
     if HistorySource.GIT not in history:
         return frozenset()
@@ -168,7 +168,7 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
     live = {deployment.build_id for deployment in world.deployments or ()}
     with_manifest = {spec.build_id, *(live if HistorySource.CLUSTER in before else ())}
     with_manifest |= world.ledger.keys() if HistorySource.LEDGER in before else set()
-    # most of a hundred thousand versions drained long ago: skip the table for them
+    # a worker may have a hundred thousand versions that drained long ago: skip the table for them
     unknown = {
         build_id
         for build_id, version in known_to_temporal(world).items()
@@ -185,9 +185,9 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
 
 
 def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The newest versions that nothing needs, to look for in Git, if the cluster was not read.
+    """The newest unneeded versions, whose Deployments may still exist if the cluster was not read.
 
-    Only a few, since each costs time in every render, for as long as Temporal lists it.
+    Only a few are looked up in Git, since each costs time in every render for as long as Temporal lists it.
     """
     if world.deployments is not None or HistorySource.GIT not in spec.policy.history:
         return frozenset()
@@ -203,7 +203,7 @@ def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) 
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
-    # the target even if it is current: it may be marked as aborted, or have no pollers
+    # a current target too: it may be marked as aborted, or have no pollers
     current = temporal.routing.current
     return {spec.build_id, current.build_id} if current else {spec.build_id}
 
@@ -216,7 +216,7 @@ def _is_stale(version: Version, now: datetime) -> bool:
 
 
 def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
-    # Temporal's check of drainage may miss a workflow that was started pinned to one of these versions
+    # Temporal's drainage check may miss a workflow that was started pinned to one of these versions
     deployed = {spec.build_id, *(deployment.build_id for deployment in world.deployments or ())}
     return {
         version.build_id
@@ -229,7 +229,7 @@ def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
 
 
 _ONE_LINE_FROM = 3
-"""Workers with the same failure; fewer have a line each."""
+"""From this number on, workers with the same failure share a line."""
 _OF_ONE_WORKER = re.compile(r", namespace '[^']*' \(for [^)]*\)")
 
 
@@ -240,19 +240,19 @@ class Unread(NamedTuple):
     """The address of its Temporal."""
     why: str
     is_busy: bool = False
-    """Its server limits the rate of calls: the next look may be answered."""
+    """The server rate-limited the call, so a later try may succeed."""
     is_late: bool = False
     """Its server did not answer in time."""
 
 
 def unread_error(unread: Sequence[Unread]) -> TwgenError:
-    """The error of a command that could not read these workers."""
+    """The error for a command that could not read these workers."""
     kind = OutOfTime if all(one.is_late for one in unread) else StateUnavailable
     return kind("; ".join(unread_lines(unread)))
 
 
 def unread_lines(unread: Iterable[Unread]) -> list[str]:
-    """Why workers were not read: one line for those of one server that fail alike."""
+    """Why workers were not read; workers of one server with the same failure share a line."""
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in unread:
         alike[one.address, _OF_ONE_WORKER.sub("", one.why)].append(one.why)

@@ -1,4 +1,4 @@
-"""Whether a new render of the same commit would differ from the last one, and when to ask Argo CD for it."""
+"""Decides whether a new render of the same commit would differ, and when to request one from Argo CD."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,29 +19,29 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
-"""The time from a refresh of an application that changed nothing to the next one."""
+"""The least time to the next refresh of an application if the last one changed nothing."""
 _SHORTEST_PAUSE = timedelta(seconds=30)
-"""The time from any refresh of an application to the next one: Argo CD applies its output."""
+"""The least time between two refreshes of an application, in which Argo CD applies the first render."""
 MOST_A_MINUTE = 20
-"""Refreshes of all applications: each is a render of a whole application."""
+"""The most refreshes of all applications per minute: each renders a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)
-"""The longest time between two refreshes if the first changed nothing."""
+"""The longest pause after refreshes that changed nothing."""
 _DOUBLED = 8
-"""A pause is doubled at most this often: then it is over the longest one, and a timedelta still holds it."""
-_LOOKS_WITHIN = timedelta(minutes=10)
-"""Argo CD refreshes an application within this time after it was asked to: a render may take some minutes."""
+"""A pause is doubled at most this often: by then it exceeds the longest pause, but fits in a timedelta."""
+_REFRESHES_WITHIN = timedelta(minutes=10)
+"""Argo CD should refresh an application within this time after a request: a render may take minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
-"""The time from the end of a Job until another one may replace it."""
+"""The least time from the end of a Job until another Job may replace it."""
 RERUN_PAUSE_OF_TICK = timedelta(minutes=1)
-"""The same for a rollout that needs no Job."""
+"""The same for a rollout that tick carries out."""
 
 
 def plan_hash(worker: WorkerVersions) -> str:
-    """A SHA-256 in hex digits, which changes when the world changes the worker's manifests.
+    """A SHA-256 in hex digits, which changes whenever new facts change the worker's manifests.
 
-    It leaves out the sources of a version, since Git and the live objects already agree on them, and all that
-    is in no manifest, such as the reason for keeping it. It includes the UID of a Deployment if an attached
-    object has it as owner.
+    It does not cover the content of a version, on which Git and the live objects already agree, nor data that
+    no manifest contains, such as the reason for keeping a version. It covers the UID of a Deployment that
+    owns attached objects.
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     by_status = any(resource.when for resource in worker.spec.attached)
@@ -52,7 +52,7 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
-            # a render without the cluster keeps it like this; a render that reads the cluster removes it
+            # a render without the cluster keeps rendering it at zero; a render with the cluster removes it
             version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
             *((version.attached, version.leaving) if by_status or version.replaced else ()),
@@ -64,9 +64,9 @@ def plan_hash(worker: WorkerVersions) -> str:
 
 
 def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
-    """The versions of this one worker in all renders that are possible in the world of its plan.
+    """The versions of one worker as all possible renders in the world of its plan would have them.
 
-    A render may read the cluster or not, and it may have a ledger of the live Deployments.
+    A render may or may not read the cluster, and may or may not have a ledger with the live Deployments.
     """
     yield plan.versions
     [(key, own_world)] = world.workers.items()
@@ -77,11 +77,11 @@ def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator
 
 
 class Rendered(NamedTuple):
-    """The plan hashes of one worker: in the last render of Argo CD, and in a render now."""
+    """The plan hashes of one worker: of Argo CD's last render, and of a render now."""
 
     worker: str
     application: str
-    """As Argo CD tracks it: `name`, or `namespace_name` outside its own namespace."""
+    """The name in Argo CD's tracking IDs: `name`, or `namespace_name` outside of Argo CD's namespace."""
     stamped: str
     """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
@@ -97,9 +97,10 @@ class RenderedBy(StrEnum):
 
 
 def rendered_by(status: str, *, requires_pruning: bool) -> RenderedBy:
-    """Whether the application that an intent names renders it: by the state of the intent in the application.
+    """Whether the application that an intent names renders it, by the intent's state in that application.
 
-    Anyone can write an intent that names an application. Empty `status`: it is not among its resources.
+    This is checked because anyone can write an intent that names an application. Empty `status`: the intent
+    is not among the resources of the application.
     """
     # after a failed render, Argo CD knows neither the objects of the render nor those to prune
     if status == "Unknown" or (status and not requires_pruning):
@@ -112,46 +113,47 @@ class ApplicationState(NamedTuple):
 
     is_syncing: bool
     render_error: str
-    """The error of twgen in its last render, as Argo CD keeps it; empty: there was none."""
+    """The error of twgen in its last render, as Argo CD reports it; empty: there was none."""
     rendered: Mapping[str, str] = MappingProxyType({})
     """The known plan hashes of its last render, by worker, whether it was applied or not."""
     may_wait: bool = True
-    """Its last render may not be applied yet."""
+    """Its last render might not be applied yet."""
     asked_since: datetime | None = None
-    """When Argo CD was asked for a refresh that it has not done; None: it has done it, or this is unknown."""
+    """When a refresh was requested that Argo CD has not done yet; None: it has none to do, or unknown."""
 
 
-def not_looked_at(asked_since: datetime | None, now: datetime) -> str:
-    """The problem of an application that Argo CD may never refresh again; empty: none, or unknown.
+def not_refreshed(asked_since: datetime | None, now: datetime) -> str:
+    """The problem of an application that Argo CD no longer refreshes; empty: there is none, or unknown.
 
-    Argo CD continues to show its last state, such as Synced, and applies no commit.
+    Argo CD continues to show the last state of the application, such as Synced, but applies no commit.
     """
-    if asked_since is None or now - asked_since < _LOOKS_WITHIN:
+    if asked_since is None or now - asked_since < _REFRESHES_WITHIN:
         return ""
-    return f"Argo CD was asked {spoken(now - asked_since)} ago to refresh it, and has not done so"
+    return f"Argo CD was asked {spoken(now - asked_since)} ago to refresh it, but has not done so"
 
 
 class Refresh(NamedTuple):
-    """A hard refresh that is due, or was requested."""
+    """A hard refresh that is due or was requested."""
 
     because: str
     outdated: frozenset[Rendered] = frozenset()
-    """The workers that it renders again; empty: it repeats a render that failed."""
+    """The workers whose manifests it should change; empty: it repeats a render that failed."""
     at: datetime | None = None
-    """The time of the request; None: it is not requested yet."""
+    """The time of the request; None: it was not requested yet."""
     in_vain: int = 0
-    """The number of earlier requests for the same that changed nothing."""
+    """The number of earlier, identical requests that changed nothing."""
 
 
 def due_refresh(
     workers: Iterable[Rendered], state: ApplicationState, last: Refresh | None, now: datetime
 ) -> Refresh | None:
-    """The hard refresh that an application needs now; `last` is the one before.
+    """The hard refresh that an application needs now, if any; `last` is the previous one.
 
-    A refresh would change the manifests of a running sync, so it waits. A correct render that is not applied
-    waits for a person or a sync window; an outdated one would be applied as it is. If the last refresh was in
-    vain for each worker, the next one comes after a pause that doubles. For example, the ledger may have only
-    some of the versions, which tick cannot know.
+    During a sync there is none, because it would change the manifests of that sync. If the last render is
+    correct but not applied, a person or a sync window delays it, and a refresh would not help. If the last
+    render is outdated, it must be replaced before it is applied. If the last refresh changed nothing, the
+    next one comes after a pause that doubles each time: tick cannot know, for example, which versions the
+    ledger has.
     """
     since = now - last.at if last and last.at else None
     if state.is_syncing or not pause_is_over(since, _SHORTEST_PAUSE):
@@ -174,28 +176,28 @@ def due_refresh(
 
 
 def pause_is_over(since: timedelta | None, pause: timedelta) -> bool:
-    """The time since a moment (None: there was none) is longer than a pause.
+    """Whether more time than a pause has passed since a moment; True if there was no such moment (None).
 
-    A moment that is further in the future than the pause is long comes from a clock that was set back.
+    True also if the moment is further in the future than the pause is long: the clock was set back.
     """
     return since is None or not -pause < since < pause
 
 
 def within_a_minute(made: Iterable[datetime], now: datetime) -> list[datetime]:
-    """The moments that count for the limit of refreshes a minute."""
+    """The moments that count towards the limit of refreshes per minute."""
     return [at for at in made if not pause_is_over(now - at, timedelta(minutes=1))]
 
 
 def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str, Refresh]:
-    """The refreshes that still delay a next one of their application."""
+    """The refreshes that still delay the next refresh of their application."""
     pause = 2 * _LONGEST_PAUSE
     return {key: it for key, it in requested.items() if it.at and not pause_is_over(now - it.at, pause)}
 
 
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
-    """The last render of Argo CD must be read too; `due` is the refresh by the applied objects.
+    """Whether the last render of Argo CD must be read too; `due` is based on the applied objects only.
 
-    A render may wait to be applied: it may be correct already, or wrong although the applied one is correct.
+    A render that was not applied yet may already be correct, or wrong although the applied one is correct.
     """
     if due:
         return bool(due.outdated)
@@ -203,7 +205,7 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, driver: Driver) -> bool:
-    """A rollout that has ended, with its Job if it has one, has work again, and would not just fail again.
+    """Whether a rollout that has ended has work again, and would not fail again for the same reason.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
     """

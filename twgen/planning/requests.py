@@ -1,4 +1,4 @@
-"""Which requests a rollout takes, and what it answers to the others."""
+"""Decides which requests a rollout accepts, and how it answers the others."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -31,11 +31,11 @@ _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVA
 def decided(
     request: Request, pending: PendingRequest, target: Target, permitted: Collection[Verb]
 ) -> Intervention | Answer:
-    """What a request that waits changes; its last answer, if it changes nothing more."""
+    """The changes of a pending request, or its final answer if it changes nothing more."""
     answer = pending.answer_to_it
-    # what slows a rollout may be done twice
+    # a request that slows a rollout may be carried out twice
     if pending.wrong and not request.verb.slows:
-        refusal = f"{pending.wrong}: see how it stands, and request it again"
+        refusal = f"{pending.wrong}: check the status of the rollout, then make the request again"
         return Answer(request, AnswerState.REFUSED, refusal)
     if answer and (end := after_interruption(answer, target)):
         return end
@@ -47,64 +47,64 @@ def decided(
         return Answer(request, AnswerState.REFUSED, str(error))
 
 
-def behind(
+def refused_after_abort(
     request: Request, others: Sequence[PendingRequest], target: Target
 ) -> list[tuple[PendingRequest, Answer]]:
-    """The answers to the requests that wait with this one, if it is an abort of the target.
+    """The refusals of all other pending requests, if this one is an abort of the target.
 
-    Which of them came first is unknown, so none of them may undo the abort.
+    The order of the requests is unknown, so none of the others may undo the abort.
     """
     if (request.verb, request.target) != (Verb.ABORT, target.build_id):
         return []
-    why = "an abort was requested too, and comes first: see how it stands, and request this again"
+    why = "an abort was requested too, and comes first: check the status, then make this request again"
     waiting = ((other, other.waiting) for other in others)
     return [(other, Answer(asked, AnswerState.REFUSED, why)) for other, asked in waiting if asked]
 
 
 def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
-    """What a request changes, by the rules of the command of its name.
+    """The changes of a request, by the rules of the command with the same name.
 
-    Raises NegativeAnswer or OwnedBySomebodyElse with the sentence that answers it.
+    Raises NegativeAnswer or OwnedBySomebodyElse with the text of a refusal.
     """
     if why := _no_longer_counts(request, target.build_id, target.now):
         raise refused(target, why)
     if target.world.rollout.is_paused:
-        raise refused(target, "its intent has the annotation twgen.io/paused: remove that first")
+        raise refused(target, "its intent has the annotation twgen.io/paused: remove it first")
     if request.verb.needs_permission and request.verb not in permitted:
         raise refused(target, not_permitted(request.verb))
     if request.verb is Verb.PROMOTE:
         return interventions.promote(target, full=request.full, skip_gate=False)
     knew_of_abort = request.reason in {"", RoutingReason.ABORTED}
     if request.verb is Verb.RETRY and target.is_aborted and not knew_of_abort:
-        why = "it was aborted before its status said so: see how it stands, and request this again"
+        why = "its status did not show the abort yet: check the status, then make this request again"
         raise refused(target, why)
     return _WITHOUT_OPTIONS[request.verb](target)
 
 
 def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
-    """Why a request is refused by its target or its age; empty: it counts.
+    """Why a request is refused because of its target or its age; empty: it counts.
 
-    A request from a clock far ahead would count for longer.
+    A request with a time far in the future is refused too, since it would count for too long.
     """
     if request.target != target:
         return f"the request is for {request.target}, which is no longer the target"
     age = now - request.at
     if age >= request.verb.counts_for:
-        return f"the request is {spoken(age, 1)} old, so it no longer counts: make another one"
+        return f"the request is {spoken(age, 1)} old, so it no longer counts: make a new request"
     if -age >= request.verb.counts_for:
         return (
-            f"the request is dated {spoken(-age, 1)} in the future: correct the clock, and make another one"
+            f"the request is dated {spoken(-age, 1)} in the future: correct the clock, and make a new request"
         )
     return ""
 
 
 def not_permitted(verb: Verb) -> str:
-    """Why a request of this verb is refused where the operator does not permit it."""
-    return f"the operator does not permit {verb} by request: `rollout.requests` of the OperatorConfig"
+    """Why a request that the operator does not permit is refused."""
+    return f"`rollout.requests` of the OperatorConfig does not permit {verb} by request"
 
 
 def taken(request: Request, intervention: Intervention, target: Target) -> Answer:
-    """The answer before a request is carried out: with it another process knows whether that was done."""
+    """The answer before a request is carried out. It lets another process check whether that was done."""
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
     share = ALL_TRAFFIC if gets_all else change.percentage if change else None
@@ -113,23 +113,23 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
-    """The end of a request that was taken, and then interrupted; None: it may be carried out again.
+    """The final answer to a request whose execution was interrupted; None: it may be carried out again.
 
-    The conflict token changes with the traffic, so that no step is taken twice. What continues a rollout does
-    not undo what stopped it later: the clocks of two people may differ, so no time is compared.
+    The conflict token changes with the traffic, so that no step is taken twice. A Resume or Retry must not
+    undo a later pause or abort. No times are compared, because the clocks of two people may differ.
     """
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
     if continues and not set(_stops(target)) <= set(answer.stops):
-        return ended(answer, AnswerState.REFUSED, f"{answer.message}: somebody stopped it again since then")
+        return ended(answer, AnswerState.REFUSED, f"{answer.message}: it has been stopped again since then")
     if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
-        why = f"it is unknown whether that was done before {target.build_id} became the target"
+        why = f"it is unknown whether this was done before {target.build_id} became the target"
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
     share = rounded_percentage(shares(target.temporal.routing).get(target.build_id, 0))
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
-    why = f"the traffic was changed while this was carried out; its share is {plain_percentage(share)}% now"
+    why = f"the traffic changed while this was carried out; its share is {plain_percentage(share)}% now"
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
 
 
@@ -139,7 +139,7 @@ def _stops(target: Target) -> tuple[str, ...]:
 
 
 def is_in_effect(request: Request, target: Target) -> bool:
-    """A request other than a promotion has nothing left to change: it was done, by whomever."""
+    """A request has nothing left to change, no matter who did it; never true of a promotion."""
     if request.target != target.build_id or not target.is_registered:
         return False
     match request.verb:
@@ -157,33 +157,33 @@ def is_in_effect(request: Request, target: Target) -> bool:
 
 
 def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
-    """The last answer to a request; without a message that of before."""
+    """The final answer to a request; without a new message, it keeps the earlier message."""
     return Answer(answer.request, state, message or answer.message)
 
 
 def refused_at_once(status: RolloutStatus, request: Request) -> str:
-    """Why a new request is refused by the status of the rollout alone; empty: a Job may take it."""
+    """Why the status of the rollout alone rules out a new request; empty: a Job may accept it."""
     if request.target != status.target:
         return f"its target is {status.target} now"
     if why := _refused_by_state(status, request.verb):
         return why
     waiting = [] if request.verb is Verb.ABORT else _waiting(status, request.at)
-    return f"{waiting[0]} waits for its answer, and until then only an abort is taken" if waiting else ""
+    return f"{waiting[0]} waits for its answer, and until then only an abort is accepted" if waiting else ""
 
 
 def same_that_waits(status: RolloutStatus, request: Request) -> Request | None:
-    """The request that asks for the same and waits already; None: there is none."""
+    """A pending request for the same change; None: there is none."""
     return next((each for each in _waiting(status, request.at) if each.asks_for == request.asks_for), None)
 
 
 def _waiting(status: RolloutStatus, now: datetime) -> list[Request]:
-    """The requests that count and have no answer yet."""
+    """The pending requests that still count."""
     requests = filter(None, (pending.waiting for pending in status.pending))
     return [each for each in requests if not _no_longer_counts(each, status.target, now)]
 
 
 def has_ended(status: RolloutStatus) -> bool:
-    """The Job of the rollout has ended, so that another program must start it for a request."""
+    """The Job of the rollout has ended, so another program must restart it for a request."""
     is_left = status.reason == RoutingReason.ROLLOUT_ENDED
     return is_left or not needs_a_rollout(status.phase, status.reason)
 
@@ -195,26 +195,26 @@ def _refused_by_state(status: RolloutStatus, verb: Verb) -> str:
         settled = f"the rollout of {status.target} is settled"
         if verb is Verb.ABORT:
             return f"{settled}: to go back, commit the spec of an older version"
-        return f"{settled}, so there is nothing to {verb.lower()}"
+        return f"{settled}, so it has nothing to {verb.lower()}"
     if verb is Verb.ABORT and status.reason == RoutingReason.ABORTED and not _may_be_retried(status):
         return f"{status.target} is already aborted"
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
-        return f"nothing moves its traffic: {status.message}"
+        return f"its traffic does not move: {status.message}"
     return ""
 
 
 def _may_be_retried(status: RolloutStatus) -> bool:
-    """A Retry waits, or was done so lately that the status does not show it yet."""
+    """A Retry is pending, or was done so recently that the status does not show it yet."""
     newest = status.answers[0] if status.answers else None
     is_done = newest is not None and newest.request.verb is Verb.RETRY and newest.state is AnswerState.DONE
     return is_done or any(pending.waiting for pending in status.pending)
 
 
 def offered(status: RolloutStatus) -> tuple[Verb, ...]:
-    """The requests that make sense now, as the buttons of the page and of Argo CD offer them."""
+    """The requests that make sense now. The page and Argo CD show them as buttons."""
     if not status.resource_version or status.phase is Phase.SETTLED:
         return ()
-    # an abort has a place of its own
+    # only an abort may be requested while another request is pending
     if any(not pending.is_ignored for pending in status.pending):
         return (Verb.ABORT,)
     is_over = status.reason in _ENDED
@@ -230,7 +230,7 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
 
 
 def advised(status: RolloutStatus) -> Verb | None:
-    """The request with which a person continues a rollout; None: it needs no person, or may not take it."""
+    """The request with which a person continues a rollout; None: it needs none, or would refuse it."""
     continues = {Verb.RESUME, Verb.RETRY}
     if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
         continues.add(Verb.PROMOTE)
@@ -238,13 +238,13 @@ def advised(status: RolloutStatus) -> Verb | None:
 
 
 def refused_without_job(request: Request, status: RolloutStatus, now: datetime, driver: Driver) -> str:
-    """Why no Job will ever take a request, now that none runs; empty: one would, if it ran again."""
+    """Why no Job will ever accept a request, if none runs now; empty: a restarted Job would accept it."""
     if driver is Driver.NONE:
         command = f"twgen {request.verb.lower()} PATH"
-        return f"its policy has driver None, so no Job takes requests: run `{command}`"
+        return f"its policy has driver None, so no Job carries out requests: run `{command}`"
     if why := _no_longer_counts(request, status.target, now) or _refused_by_state(status, request.verb):
         return why
     if status.reason == RoutingReason.INVALID_INTENT:
         return f"its Job cannot carry out its intent: {status.message}"
     is_hook = driver is Driver.HOOK
-    return "its hook has ended, and only a sync starts it again: sync, then request it" if is_hook else ""
+    return "its hook has ended, and only a sync restarts it: sync, then make the request" if is_hook else ""

@@ -1,4 +1,4 @@
-"""The next write of a rollout, when it is over, and when its plan may have changed."""
+"""The steps of a rollout: its next write, whether it is over, when to check again, and its status."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,15 +22,15 @@ from twgen.planning.version_status import ALL_TRAFFIC, stay_began
 from twgen.versioning.names import Mark, MarkKey, write_mark
 
 FAILED_LOOK = timedelta(seconds=5)
-"""The time until the next look, after a look that failed."""
+"""The time until the next check after a check that failed."""
 
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
 LONGEST_BLIND = timedelta(minutes=5)
-"""The longest sleep in a pause: some changes move neither traffic nor the conflict token."""
+"""The longest sleep during a pause: some changes affect neither the traffic nor the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
 _OVERDUE = timedelta(minutes=5)
-"""A rollout that lives takes less: a look, a change, and writing its status."""
+"""A running rollout needs less time than this to check, to make a change and to write its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class WriteMarks:
-    """The rollout writes a decision about a version into its metadata; a later look acts on it."""
+    """The rollout writes a decision about a version into its metadata; the next check acts on it."""
 
     build_id: str
     marks: Mapping[str, Any]
@@ -50,14 +50,14 @@ class WriteMarks:
 
 
 Write = GateStart | Claim | WriteMarks | RoutingPlan
-"""One call that changes Temporal; after it everything is read again."""
+"""One call that changes Temporal. Afterwards everything is read again."""
 
 
 def next_write(plan: WorkerPlan) -> Write | None:
     """The next change of a rollout; None: it waits, or has nothing left to do.
 
-    A gate needs no manager: if it fails, the present manager stays. A change that takes a share back does not
-    wait for a gate, because the gate might be unable to start.
+    A gate starts before the worker is claimed, so that the manager stays the same if the gate fails. A change
+    that takes a share back does not wait for a gate, because the gate might be unable to start.
     """
     if plan.gates and not takes_back(plan):
         return plan.gates[0]
@@ -69,14 +69,14 @@ def next_write(plan: WorkerPlan) -> Write | None:
 
 
 def takes_back(plan: WorkerPlan) -> bool:
-    """A version loses its share, or may get no more: that change waits for nothing that the target lacks."""
+    """A version loses its share, or gets no more. Such a change waits for nothing."""
     routing = plan.routing
     is_back = routing.action is RoutingAction.CLEAR_RAMP or routing.reason is Reason.ROLLBACK
     return is_back or bool(routing.marks)
 
 
 def is_made(change: RoutingPlan, routing: Routing) -> bool:
-    """The traffic is as the change wants it."""
+    """The routing already is as the change would make it."""
     current, ramp = routing.current, routing.ramping
     match change.action:
         case RoutingAction.SET_CURRENT:
@@ -95,10 +95,10 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
     cause: Mapping[str, str],
     after: WorkerDeployment,
 ) -> Mapping[str, Any]:
-    """The mark about who gave a version its share, the cause, the gates before it, and the stay.
+    """The mark on a version that records who gave it its share, the cause, the passed gates, and the stay.
 
-    `after` is the worker after the change. Empty: it shows other traffic, so the stay is unknown. Empty texts
-    of the cause are unknown, and left out.
+    `after` is the worker after the change. If it shows other traffic, the stay is unknown and there is no
+    mark. Empty texts of `cause` are left out.
     """
     if not is_made(change, after.routing):
         return {}
@@ -114,31 +114,31 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
-    """A rollout has work: it is not settled, and has no final reason that only another intent ends."""
-    # a reason written by another release counts as not final
+    """A rollout has work: it is not settled, and not stopped until its intent changes."""
+    # an unknown reason, from another release, does not count as a stop
     final = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in final
 
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
-    """The status of a rollout that no Job continues; the message keeps its last state."""
+    """The status of a rollout that no Job continues; its message also has the last state."""
     last_message = untimed(status.message)
     before = "" if last_message in why else f"; before, it was {status.phase}: {last_message}"
-    message = f"nothing moves its traffic: {why}{before}"
+    message = f"its traffic does not move: {why}{before}"
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
 def since_when(before: RolloutStatus, now: RolloutStatus) -> datetime:
-    """When phase or reason last changed; a retry of a rollout that had ended is no change."""
+    """When phase or reason last changed; the retry of an ended rollout does not count as a change."""
     is_same = (before.phase, before.reason) == (now.phase, now.reason)
     is_retry = before.reason == Reason.ROLLOUT_ENDED and now.phase is Phase.WAITING
     return before.since if before.intent == now.intent and (is_same or is_retry) else now.since
 
 
 def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutStatus:
-    """The last status that a rollout wrote, with the present state of its worker."""
+    """The last status that a rollout wrote, updated with the present state of its worker."""
     newer = replace(before, current=status.current, percentage=status.percentage, report=status.report)
-    # without a rollout, the next change never comes
+    # while no rollout runs, the planned next change will not come
     if before.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN, Reason.HOOK_SKIPPED}:
         return newer.restated(before.phase, before.reason, before.message, before.since)
     return newer
@@ -147,7 +147,7 @@ def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutS
 def not_begun(
     previous: RolloutStatus | None, worker: str, target: str, why: str, since: datetime
 ) -> RolloutStatus:
-    """The status of a worker whose newest intent no rollout has read; `previous` has an older intent."""
+    """The status of a worker whose newest intent no rollout has read; `previous` is the status before."""
     before = f"; before, it was {previous.phase}: {untimed(previous.message)}" if previous else ""
     message = f"the rollout of {target} has not begun: {why}{before}"
     reason = Reason.ROLLOUT_NOT_BEGUN
@@ -159,7 +159,7 @@ def not_begun(
 
 
 def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> RolloutStatus:
-    """The same for a rollout whose hook Argo CD skipped; `sync` is the command that runs hooks.
+    """The status of a rollout whose hook Argo CD skipped; `sync` is the command that runs hooks.
 
     `tick_takes_over`: tick will take the rollout over.
     """
@@ -173,15 +173,15 @@ def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> 
 def as_expected(
     statuses: Sequence[RolloutStatus], specs: Sequence[WorkerSpec], since: datetime
 ) -> list[RolloutStatus]:
-    """The status of each worker of these specs: a rollout with another target has not begun.
+    """The status of each worker of these specs; it has not begun if its status is about another target.
 
-    A status is about its own target: right after a commit, that is still the previous one.
+    Right after a commit, the status in the cluster is still about the previous target.
     """
     by_worker, expected = {status.worker: status for status in statuses}, []
     for spec in specs:
         status = by_worker.get(spec.worker_deployment)
-        # the hash of an intent does not decide: CI has only the commit, without the operator's configuration;
-        # and a commit that keeps the build ID moves no traffic
+        # intent hashes are not compared: CI lacks the OperatorConfig, on which they depend, and a commit that
+        # keeps the build ID moves no traffic
         if not status or status.target != spec.build_id:
             why = "these specs have not been applied yet"
             status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)
@@ -190,32 +190,32 @@ def as_expected(
 
 
 def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
-    """The status that a rollout wrote; it also fails if its next change has been due for too long.
+    """The status that a rollout wrote, marked as failing if its next change has been due for too long.
 
-    A rollout that looks writes why a due change is not made, so this one may have stopped.
+    A running rollout would have written why it does not make a due change, so this one may have stopped.
     """
     due = status.details.waits_until if status.details else None
     if not due or now - due <= _OVERDUE or status.failing:
         return status
     at = format_time(due)
-    doubt = f"its next change was due at {at}: does its Job, or `twgen tick` in its place, still run?"
+    doubt = f"its next change was due at {at}: check that its Job (or `twgen tick`) still runs"
     return replace(status, failing=doubt)
 
 
 _WITHOUT_TIMES = attrgetter(
     "build_id", "action", "workflow_types", "is_begun", "workflows", "repeats", "held_by"
 )
-"""Of an action on workflows: each check moves the actions after an overdue one to a later time."""
+"""An action on workflows without its times: each check delays the actions that follow an overdue one."""
 
 
 def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
-    """The two statuses differ in more than the times in their sentences."""
+    """The statuses differ in more than the times in their sentences."""
     return _without_times(before) != _without_times(after)
 
 
 def _without_times(status: RolloutStatus) -> tuple[object, ...]:
     worker = status.details
-    # with a due time, the reason counts down to it; the text about a version contains its age
+    # with a due time, the message counts down to it; the text about a version contains its age
     message = "" if worker and worker.waits_until else status.message
     content = worker and replace(
         worker,
@@ -234,24 +234,25 @@ def _without_times(status: RolloutStatus) -> tuple[object, ...]:
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
-    """The status of a rollout that cannot become the manager, for a reason other than another manager."""
+    """The status of a rollout whose claim failed although there is no other manager."""
     return status.restated(Phase.WAITING, Reason.CLAIM_FAILED, status.message, since)
 
 
 def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
-    """The status of a rollout whose hook has ended, if it changed after that; None: it did not."""
+    """The status of a rollout whose hook has ended, if the worker has changed since; None: it has not."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if before.reason != now.reason else None
     if before.phase is not Phase.SETTLED or now.percentage == ALL_TRAFFIC:
-        return None  # if pods are missing for a moment, a rollout has nothing to do
+        return None  # the target has all traffic: missing pods need no rollout
     moved = brought_up_to_date(before, now)
-    return left_alone(moved, "its hook has ended, and only a sync starts it again", now.since)
+    return left_alone(moved, "its hook has ended, and only a sync restarts it", now.since)
 
 
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
     """Nothing is left to do, or a person must act.
 
-    An unattended rollout continues automatically after the person has acted: only a few blocks end it.
+    An unattended rollout keeps running while it is Blocked, so that it continues once the person has acted.
+    It ends only if nothing but another intent can help.
     """
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
@@ -264,7 +265,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
 
 
 def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
-    """The time until the next look: until the plan's wait is over, and at most half a minute."""
+    """The time until the next check: until the plan's wait is over, but at most half a minute."""
     # a settled rollout still waits until the change has reached every task queue
     becomes_ready = plan.routing.reason.until is Until.READINESS or plan.routing.phase is Phase.SETTLED
     longest = _UNTIL_READY if becomes_ready else _LONGEST
@@ -275,10 +276,10 @@ def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
 
 
 def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
-    """The time until which no change is due unless the conflict token moves; None: one may be due any time.
+    """The time until which no change is due unless the conflict token changes; None: a change may be due.
 
-    In the pause of a step, pods and pollers may come and go and people may make marks: all that only prevents
-    changes. twgen still looks every few minutes, so that the status that people read is up to date.
+    During the pause of a step, pods and pollers may come and go and people may make marks, but all this can
+    only prevent changes. twgen still checks every few minutes to keep the status up to date.
     """
     due = plan.routing.due_at
     # a pause that ends in this very second is not over yet, but there is no time to sleep

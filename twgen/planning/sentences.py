@@ -1,4 +1,4 @@
-"""Lengths of time, numbers and names as sentences show them."""
+"""Durations, numbers and names as they appear in sentences."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ _PART = re.compile("[0-9]+[hms]")
 
 
 def spoken(length: timedelta, units: int = 2) -> str:
-    """The largest units of a length as a spec would have it, by default two: `26h30m`, `5m`, `0s`."""
+    """A duration in its largest units, by default two, as a spec would write it: `26h30m`, `5m`, `0s`."""
     parts = _PART.findall(write_duration(max(length, timedelta())))
     return "".join(parts[:units])
 
 
 def in_days(length: timedelta) -> str:
-    """A length in days and hours, which may be months; one of less than a day as elsewhere."""
+    """A long duration in days and hours; below a day, as `spoken`."""
     days, remainder = divmod(length, timedelta(days=1))
     hours = remainder // timedelta(hours=1)
     return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
@@ -31,24 +31,24 @@ def clock_time(moment: datetime, now: datetime) -> str:
 
 
 def timed(sentence: str, now: datetime, due: datetime | None) -> str:
-    """A sentence that counts down to a moment, for people who read it later."""
+    """A sentence that contains the time left until `due`, with both times for people who read it later."""
     return f"{sentence} (at {clock_time(now, now)}; until {clock_time(due, now)})" if due else sentence
 
 
 def untimed(sentence: str) -> str:
-    """A timed sentence once nothing waits for its moment any more."""
+    """A timed sentence without the time that it counted down to."""
     return _UNTIL.sub(r"\1)", sentence)
 
 
 def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Names as a sentence has them: `a, b and c`; after `most` of them the number of the others."""
+    """Names as in a sentence: `a, b and c`. After the first `most` names, only the number of the others."""
     if most is not None and len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def rounded_percentage(percentage: float) -> float:
-    """The percentage without the error of the float32 on the wire: 33.3 reads back as 33.2999992."""
+    """The percentage without the float32 error of Temporal's API, which returns 33.3 as 33.2999992."""
     return round(percentage, 3)
 
 
@@ -59,12 +59,12 @@ def plain_percentage(percentage: float) -> float:
 
 
 def version_name(build_id: str | None) -> str:
-    """The name of a version; empty or None: unversioned workers."""
+    """The name of a version; for an empty build ID or None, `unversioned workers`."""
     return build_id or "unversioned workers"
 
 
 def shares_sentence(shares: Mapping[str, float]) -> str:
-    """The share of each version: `25% of new workflows go to v3, 75% to v1`; an empty build ID: none."""
+    """The share of each version, such as `25% of new workflows go to v3, 75% to v1`."""
     parts = [
         f"{plain_percentage(share)}%{' of new workflows go' if not index else ''} to {version_name(build_id)}"
         for index, (build_id, share) in enumerate(shares.items())
@@ -73,12 +73,12 @@ def shares_sentence(shares: Mapping[str, float]) -> str:
 
 
 def how_to_resume(deployment: str, namespace: str) -> str:
-    """The command that ends the pause of a Deployment."""
+    """The command that resumes a paused Deployment."""
     return f"kubectl rollout resume deployment/{deployment} -n {namespace}"
 
 
 def described_change(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
-    """A change of traffic: `send 25% of new workflows to v3`."""
+    """A change of traffic in the imperative, such as `send 25% of new workflows to v3`."""
     match action:
         case RoutingAction.SET_CURRENT:
             return f"make {build_id} current"

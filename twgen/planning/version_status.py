@@ -1,6 +1,7 @@
-"""The meaning of Temporal's fields: a version's status if they disagree, its share, its stays in the traffic.
+"""Interprets Temporal's fields: the status of a version, its share, and its stays in the routing.
 
-A mark of a version decides nothing after the stay in which it was made.
+A stay is a period in which a version ramps, is current or has no traffic. Whether a mark of a version still
+counts depends on the stay in which it was made.
 """
 
 import re
@@ -11,26 +12,26 @@ from twgen.model.temporal import RampingVersion, Routing, Version, VersionStatus
 from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
-"""New workflows go to versions with these statuses."""
+"""Versions with these statuses get new workflows."""
 LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
-"""Temporal reports that nothing runs on such a version, but does not check all workflows pinned to it."""
+"""With these statuses, Temporal reports no workflows, but it may have missed some that are pinned."""
 UNREGISTERED = frozenset({VersionStatus.NOT_REGISTERED, VersionStatus.CREATED})
-"""No worker of such a version has polled yet."""
+"""With these statuses, no worker of a version has polled yet."""
 HAD_TRAFFIC = frozenset({VersionStatus.DRAINING, VersionStatus.DRAINED})
-"""New workflows went to versions with these statuses, and no longer do."""
+"""Versions with these statuses got new workflows in the past."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}
-"""By `status_of`: there, a version that was ever active is Draining, never Inactive."""
+"""These apply to results of `status_of`, which returns Draining for an Inactive version that was active."""
 WITH_LAST_CURRENT = (1, 30)
-"""The first release of a server that reports when a version became current."""
+"""The first server release that reports when a version became current."""
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""A time that is further in the future than this is not a valid time."""
+"""A time that is further in the future than this is invalid."""
 _SAME_CHANGE = timedelta(seconds=5)
-"""Two times that differ by no more belong to one change of routing."""
+"""Two times that differ by at most this belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
 ALL_TRAFFIC = 100
-"""Percent of new workflows."""
+"""In percent of new workflows."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -56,9 +57,10 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
 
 
 def may_have_work(status: VersionStatus, version: Version | None) -> bool:
-    """Workflows may run on a version (None: unlisted) that has this status.
+    """Whether workflows may run on a version (None: unlisted) with this status.
 
-    None run on a version that Temporal does not know; the age of its Deployment shows whether it may soon.
+    None can run on a version that Temporal does not know. The age of its Deployment shows whether it may
+    register soon.
     """
     return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 
@@ -69,7 +71,7 @@ def ever_active(version: Version) -> bool:
 
 
 def _was_active_since(version: Version) -> bool:
-    """The version was created, or got or lost traffic, after the time at which Temporal says it drained."""
+    """The version was created, or got or lost traffic, after Temporal reported it as drained."""
     drained = version.drainage.changed_at if version.drainage else None
     active = (version.first_activated_at, version.last_current_at, version.last_deactivated_at)
     return drained is not None and any(time > drained for time in (version.created_at, *active) if time)
@@ -81,7 +83,7 @@ def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
 
 
 def shares(routing: Routing) -> Mapping[str, float]:
-    """The percentage of new workflows that each build ID gets; empty: unversioned workers."""
+    """The percentage of new workflows of each build ID; an empty build ID: unversioned workers."""
     ramp = routing.ramping
     current = routing.current.build_id if routing.current else ""
     of_ramp = {ramp.build_id: ramp.percentage} if ramp else {}
@@ -90,15 +92,15 @@ def shares(routing: Routing) -> Mapping[str, float]:
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """The numbers of a server's version: (1, 29, 1) of `v1.29.1-rc1`; empty: it does not report them."""
+    """The numbers in a server's version, such as (1, 29, 1) for `v1.29.1-rc1`; empty: there are none."""
     match = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When its present stay began; None: unknown.
+    """When the present stay of a version began; None: unknown.
 
-    A server forgets when a version lost its share once it has another one: then the start of the ramp counts.
+    While a version ramps, its stay begins with the ramp: the server then no longer reports earlier periods.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
@@ -107,7 +109,7 @@ def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
 
 
 def is_retired(version: Version, temporal: WorkerDeployment) -> bool:
-    """A person has retired the worker of this version, by a mark that still counts."""
+    """A person retired the worker by a mark on this version that still counts."""
     mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
     return mark is not None and is_in_force(mark, version, temporal)
 
@@ -123,16 +125,16 @@ def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> boo
         return False
     if mark.key.lifetime is Lifetime.RETURN:
         return not _has_returned(mark, version, temporal)
-    # these marks may make a rollout faster: they count only as twgen writes them, with their stay
+    # these marks may make a rollout faster, so they count only with their stay, as twgen writes them
     return _names_stay(mark, stay_began(version, temporal))
 
 
 def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
-    """It was current, is older than the current version, and was replaced within the window."""
+    """The version was current, is older than the current one, and was replaced within the window."""
     routing = temporal.routing
     current_id = routing.current.build_id if routing.current else None
     current = next((other for other in temporal.versions if other.build_id == current_id), None)
-    # by its own times, the current version would fit too
+    # the current version would match its own times
     if version is current or not version.created_at or not current or not current.created_at:
         return False
     current_since = routing.current.since if routing.current else None
@@ -148,7 +150,7 @@ def recently_current(version: Version, temporal: WorkerDeployment, now: datetime
 
 
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
-    """The current version took its place, on a server that does not report when a version was current."""
+    """The current version replaced it, on a server that does not report when a version was current."""
     release, current = release_of(temporal.server_version), temporal.routing.current
     if not release or release >= WITH_LAST_CURRENT or current is None:
         return False
@@ -156,18 +158,18 @@ def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment)
 
 
 def _names_stay(mark: Mark, stay: datetime | None) -> bool:
-    """It says that it was made in the stay that began then."""
+    """The mark says that it was made in the stay that began at this time."""
     return mark.stay is not None and stay is not None and abs(mark.stay - stay) <= _SAME_MOMENT
 
 
 def _may_be_of_stay(mark: Mark, stay: datetime | None) -> bool:
-    """Nothing shows that it was made before that stay; for a mark without a stay its own time decides."""
+    """Nothing shows that the mark was made before this stay; without a stay in the mark, its time decides."""
     is_by_time = not mark.stay and mark.at is not None and stay is not None and mark.at >= stay
     return stay is None or is_by_time or _names_stay(mark, stay)
 
 
 def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """After the mark, the version became current, or lost a share and got another one."""
+    """After the mark, the version became current, or lost its share and got another."""
     made_in = mark.made_in
     if made_in is None or _may_be_of_stay(mark, stay_began(version, temporal)):
         return False
@@ -178,14 +180,14 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
         return True
     if not _ramp(version, temporal):
         return False
-    # a pause in the very moment of the first share was made before that share, and counts
+    # a pause at the very moment of the first share counts as made before it
     was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
     return bool(left_at and left_at > after) or (mark.was_ramping if mark.stay else was_active)
 
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
-    """After the mark, a version became current, or got its first share."""
-    # a version that had traffic lost it just after the mark: so the end of a share proves nothing
+    """After the mark, any version became current or got its first share."""
+    # the end of a share proves nothing: `retire` ends the share just after it makes the mark
     first = (version.first_activated_at for version in temporal.versions)
     last = (_became_current(version, temporal) for version in temporal.versions)
     newest = max(filter(None, (*first, *last)), default=None)
@@ -199,16 +201,16 @@ def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None
 
 
 def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When it last became current, at the latest; None: never, as far as Temporal reports."""
+    """The latest time at which it may have become current; None: never, as far as Temporal reports."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
-    # a server before 1.30 reports only that another version took its place
+    # a server before 1.30 reports only that another version replaced it
     replaced_at = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
     return since or version.last_current_at or replaced_at
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made it current, by its own mark: a server before 1.30 does not report it."""
+    """When twgen made it current, by twgen's own mark: a server before 1.30 does not report this."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     return mark.stay if mark and mark.details.get("percentage") == ALL_TRAFFIC else None
 

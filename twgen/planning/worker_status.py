@@ -1,4 +1,4 @@
-"""The state of every worker in the world of a plan, and their order by urgency."""
+"""Turns a plan and its world into the status of each worker, and sorts workers by urgency."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -51,39 +51,39 @@ from twgen.planning.versions.plan import holds_a_place, later_actions
 from twgen.versioning.names import MarkKey, read_mark
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-"""The phases; those that need a person come first."""
+"""The phases, the most urgent first."""
 
 FAILED_TESTS = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
 _FAILURES = {RoutingReason.UNSERVED, RoutingReason.ANALYSIS_FAILED} | FAILED_TESTS
-# only known conditions count, and none holds a ramp: the pods may serve anyway
+# only known conditions count, and none stops a ramp: the pods may serve anyway
 _FAILS = {
-    "AbleToScale": "False",  # these two of a HorizontalPodAutoscaler
+    "AbleToScale": "False",  # this and the next: HorizontalPodAutoscaler
     "ScalingActive": "False",
-    "Ready": "False",  # these two of a ScaledObject
+    "Ready": "False",  # this and the next: ScaledObject
     "Fallback": "True",
-    "DisruptionAllowed": "False",  # of a PodDisruptionBudget
-    "ConfigUnsupported": "True",  # of a VerticalPodAutoscaler
-    "Available": "False",  # by convention, of other kinds
+    "DisruptionAllowed": "False",  # PodDisruptionBudget
+    "ConfigUnsupported": "True",  # VerticalPodAutoscaler
+    "Available": "False",  # other kinds, by convention
     "Degraded": "True",
     "Failed": "True",
     "Stalled": "True",
 }
-"""The status by which a condition reports that its object does not work."""
+"""The status of each condition that means that its object does not work."""
 _FINE = {
     ("ScalingActive", "ScalingDisabled"),  # there are no pods
-    ("DisruptionAllowed", "InsufficientPods"),  # the budget does its work
+    ("DisruptionAllowed", "InsufficientPods"),  # the budget works as intended
 }
 """Conditions, with their reasons, that are not a problem."""
-_WHY_MISSING = "it was deleted, or the API server rejected it: the last sync shows which"
+_WHY_MISSING = "it was deleted, or the API server rejected it: see the last sync"
 _MOST_CHARACTERS = 500
-"""Of a condition's message."""
+"""The longest message of a condition that is shown."""
 _WHY_WAITING = "it waits until Argo CD no longer sets the replicas"
 NamedObject = tuple[str, str, str]
 """The namespace, the kind and the name of an object."""
 
 
 class AttachedRead(NamedTuple):
-    """The objects that twgen attached to versions in one namespace, as far as they were read."""
+    """The attached objects of one namespace, as far as they were read."""
 
     found: tuple[AttachedInCluster, ...]
     unread: Mapping[str, str] = {}
@@ -93,7 +93,7 @@ class AttachedRead(NamedTuple):
 def make_status(
     plan: Plan, world: World, caller: Caller, attached: Mapping[str, AttachedRead] | None = None
 ) -> Status:
-    """The state of the workers of a plan, in the world of that plan, as its manager sees it.
+    """The status of the workers of a plan, made from that plan and its world.
 
     `attached` has the attached objects that were read, by Kubernetes namespace.
     """
@@ -161,7 +161,7 @@ def _worker(
 
 
 def rollout_status(status: Status, since: datetime, intent_hash: str) -> RolloutStatus:
-    """The status of the rollout of the one worker, which its cluster stores; in this phase since then."""
+    """The status of a rollout of one worker, to be stored in its cluster; `since`: the start of the phase."""
     [worker] = status.workers
     current = (version.build_id for version in worker.versions if version.status is VersionStatus.CURRENT)
     target = (version.percentage for version in worker.versions if version.is_target)
@@ -181,17 +181,17 @@ def rollout_status(status: Status, since: datetime, intent_hash: str) -> Rollout
 
 
 def has_failed(phase: Phase, reason: str) -> bool:
-    """The target failed a check, or needs a person before it continues."""
+    """The target failed a check, or the rollout needs a person."""
     return phase is Phase.BLOCKED or reason in _FAILURES
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
-    """The sort key of workers: an alarm first, such as a target without pollers; Settled ones last."""
+    """The sort key of workers: first those with an alarm, such as a target without pollers; Settled last."""
     return not is_alarm, URGENCY.index(phase)
 
 
 def is_pending(plan: Plan) -> bool:
-    """A change is due: of traffic, of a Deployment, of its replicas or of the marks on it."""
+    """A change is due, either of traffic or of a Deployment, its replicas or its annotations."""
     moves = any(worker.phase is not Phase.SETTLED for worker in plan.workers)
     return moves or any(_changes(version) for worker in plan.workers for version in worker.each_version)
 
@@ -231,7 +231,7 @@ def _steps(target: Target) -> Iterator[StepView]:
 def _versions(
     worker: WorkerPlan, target: Target, percentages: Mapping[str, float], attached: AttachedRead | None
 ) -> Iterator[VersionReport]:
-    """The versions, in the order of their report; `percentages` of new workflows by build ID."""
+    """The versions in the order of the report; `percentages` are the shares of new workflows by build ID."""
     later, first = later_actions(target.spec, target.world, target.now), datetime.min.replace(tzinfo=UTC)
 
     def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
@@ -281,7 +281,7 @@ def _versions(
 
 
 def _move(version: Version, temporal: WorkerDeployment) -> Move | None:
-    """The version's last move by twgen's own mark, if the last change of routing was twgen's too."""
+    """The version's last change of traffic, from twgen's mark, if no other client has changed it since."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     if not mark:
         return None
@@ -306,7 +306,7 @@ def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) 
 
 
 def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKind]]:
-    """The kinds of the objects that are attached to live versions, by Kubernetes namespace."""
+    """By Kubernetes namespace, the kinds of the objects that are attached to live versions."""
     kinds_by_namespace: dict[str, set[GroupKind]] = {}
     for worker in workers:
         kinds = {item.kind for version in worker.versions if version.live for item in version.attached}
@@ -317,7 +317,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """The state of each object that is or will be attached to a version; None: none of them was read."""
+    """The state of each object that is or will be attached to a version; `read` is None: none was read."""
     live_objects = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
@@ -329,7 +329,7 @@ def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[Att
             message = _problems_of(live)
             state = AttachedState.FAILING if message else AttachedState.READY
         else:
-            # an object that was never applied is not missing
+            # an object that was never applied is pending, not missing
             is_applied = str(item) in rendered
             state = AttachedState.MISSING if is_applied else AttachedState.PENDING
             message = _WHY_MISSING if is_applied else ""
@@ -340,7 +340,7 @@ def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[Att
 
 
 def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> RolloutStatus:
-    """The status with the missing objects that a sync could not apply, and why."""
+    """The status, with the reason for each missing object that a sync could not apply."""
     namespace = status.worker.partition("/")[0]
 
     def with_refusal(item: AttachedView) -> AttachedView:
@@ -355,7 +355,7 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
 
 
 def _problems_of(item: AttachedInCluster) -> str:
-    """The problems that an object reports about itself; empty: none."""
+    """The problems that the conditions of an object report; empty: none."""
     if item.is_going:
         return "it is being deleted"
     problems = []

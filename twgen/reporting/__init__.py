@@ -1,1 +1,1 @@
-"""Plans and problems as text for people and programs; decides nothing, prints nothing."""
+"""Turns plans, statuses and problems into text for people and programs."""

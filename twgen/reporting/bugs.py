@@ -1,4 +1,4 @@
-"""Unexpected errors that end one piece of work and not the program, each as a line for a log."""
+"""Describes an unexpected error as one line for a log, if the program continues after it."""
 
 import traceback
 from pathlib import Path
@@ -10,17 +10,17 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Bug(str):
-    """A sentence about an unexpected error. Whoever prints sentences prints this one once."""
+    """A sentence about an unexpected error. Its type lets a printer print the same sentence only once."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, subject: str, error: BaseException) -> Self:
-        """The kind and the place of an error, without its message, which can quote a credential."""
+        """The kind and the place of an error, without its message, which may contain a credential."""
         error = first_failure(error)
         place = "an unknown place"
         for frame in traceback.extract_tb(error.__traceback__):
             if Path(frame.filename).is_relative_to(_PACKAGE):
                 place = f"{Path(frame.filename).relative_to(_PACKAGE.parent)}:{frame.lineno}"
         kind = type(error).__name__
-        return cls(f"{subject}: a bug ({kind} at {place}); please report this line. All else goes on")
+        return cls(f"{subject}: a bug ({kind} at {place}); please report this line. Other work continues")

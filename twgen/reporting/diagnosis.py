@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from twgen.model.diagnosis import Diagnosis, Finding, Severity
+from twgen.model.diagnosis import Diagnosis, DoctorFinding, Severity
 from twgen.model.problem import counted
 from twgen.model.record_shapes import document_of, record_of
 from twgen.planning.sentences import listed
@@ -18,7 +18,11 @@ DIAGNOSIS = document_of(
     TWGEN_API,
     "Diagnosis",
     Diagnosis,
-    shapes={Finding: record_of(Finding, "about", "severity", "says", "because", "remedy", is_printed=True)},
+    shapes={
+        DoctorFinding: record_of(
+            DoctorFinding, "about", "severity", "says", "because", "remedy", is_printed=True
+        )
+    },
     is_printed=True,
 )
 _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
@@ -27,7 +31,7 @@ _INDENT = "    "
 
 
 def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
-    """A line for each finding and for each check that was not possible, then the totals."""
+    """A line for each finding, a line for each check that could not run, then the totals."""
     lines = [
         printable(f"{_head(finding)} {_sentence(finding.because)} Fix: {finding.remedy}")
         for finding in _together(diagnosis.findings)
@@ -37,7 +41,7 @@ def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
 
 
 def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: int) -> str:
-    """The same for a terminal: some lines for each finding, problems last, then the totals."""
+    """The same for a terminal: each finding has several lines, and problems are last."""
     lines = [
         line
         for subject, why in diagnosis.not_checked
@@ -50,20 +54,20 @@ def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: i
         head.stylize("bold", 2, 2 + len(finding.about))
         lines += wrapped(head, width, "", _INDENT)
         lines += wrapped(Text(_sentence(finding.because)), width, _INDENT)
-        # not wrapped: a command that is copied must stay one line
+        # not wrapped, so that a command can be copied as one line
         lines.append(Text.assemble(_INDENT, ("Fix: ", "bold"), finding.remedy))
     return written([*lines, Text(_totals(diagnosis.findings, checked), "bold")], colour=colour)
 
 
-def _together(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding in place of those that say the same of several workers, with the names of the first."""
-    alike: defaultdict[Finding, list[str]] = defaultdict(list)
+def _together(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
+    """Merge equal findings about several workers into one that names the first workers."""
+    alike: defaultdict[DoctorFinding, list[str]] = defaultdict(list)
     for finding in findings:
         alike[replace(finding, about="")].append(finding.about)
     return [replace(finding, about=listed(names, 3)) for finding, names in alike.items()]
 
 
-def _head(finding: Finding) -> str:
+def _head(finding: DoctorFinding) -> str:
     end = "" if finding.says.endswith("?") else "."
     return f"{_SIGNS[finding.severity]} {finding.about}: {finding.says}{end}"
 
@@ -72,7 +76,7 @@ def _sentence(text: str) -> str:
     return f"{text}." if text.startswith("`") else f"{text[0].upper()}{text[1:]}."
 
 
-def _totals(findings: Sequence[Finding], checked: str) -> str:
+def _totals(findings: Sequence[DoctorFinding], checked: str) -> str:
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     return (
         f"checked {checked}: {counted(problems, 'problem')},"

@@ -1,4 +1,4 @@
-"""The workflows that keep old versions running, as text, JSON or Markdown."""
+"""A report on the workflows that keep old versions running, as text, JSON or Markdown."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,7 +20,7 @@ _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within"
 
 
 def draining_text(report: DrainReport, *, colour: bool = False, width: int | None = None) -> str:
-    """A paragraph for each version, in lines of at most `width` characters; None: of any length."""
+    """A paragraph for each version, in lines of at most `width` characters; None: no limit."""
     lines = [
         printable(line)
         for worker in report.workers
@@ -36,7 +36,7 @@ def _laid_out(lines: Iterable[str], width: int | None) -> Iterator[Text]:
     for line in lines:
         text = line.lstrip()
         indent = line[: len(line) - len(text)]
-        # the first line of a paragraph names its version
+        # the first line of a paragraph, which is not indented, names its version
         style = "" if indent else "bold"
         if width is None:
             yield Text(line, style)
@@ -71,7 +71,7 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
     if not version.number:
         why = "no workflow is pinned to it"
         if version.status is VersionStatus.DRAINING:
-            why = f"{why}, but Temporal has not noticed yet"
+            why = f"{why}, but Temporal has not detected this yet"
         yield f"{worker} {version.build_id}: {version.status}, {why}{kept}"
         return
     is_one = version.number == 1
@@ -97,7 +97,7 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
 
 
 def _trouble(version: VersionInUse) -> str:
-    """Why some workflows do not end, among the workflows that were checked."""
+    """Why some workflows do not end, as far as they were checked."""
     parts = [
         (version.failing, "with workflow tasks that keep failing"),
         (version.paused, "paused"),

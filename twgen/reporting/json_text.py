@@ -8,5 +8,5 @@ from twgen.model.credentials import without_credentials
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    """A report as JSON that a person can read too."""
+    """A report as indented JSON, without credentials."""
     return without_credentials(json.dumps(document, indent=2, ensure_ascii=False)) + "\n"

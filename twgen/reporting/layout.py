@@ -1,7 +1,7 @@
-"""Lay out text in lines of a given width, for the reports to a terminal or a log.
+"""Lays out text in lines of a given width, for reports in a terminal or a log.
 
-The lines are made here rather than by rich's tables, which crop what does not fit, and take most of the time
-of a long report. Rich knows how wide characters are, where words break, and what a terminal makes of a style.
+It does not use rich's tables, which crop long text and take most of the time of a long report. Rich provides
+the width of characters, line breaks and terminal styles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ STYLES: Mapping[Phase, str] = {
     Phase.BLOCKED: "red",
 }
 ALARM = ("✗", "bold red")
-"""The sign and the style of what comes before everything else."""
+"""The sign and the style of an alarm."""
 
 _GAP = "  "
 _CUT = " …"
 _NARROWEST = 20
-"""If the last column has fewer characters, a table becomes blocks."""
+"""If the last column would have fewer characters, each row becomes a block of lines."""
 
 
 def written(lines: Iterable[Text], *, colour: bool) -> str:
-    """The lines as one text, without blanks at their ends; with the codes of a terminal when in colour."""
+    """The lines as one text, without trailing spaces; `colour` adds terminal codes."""
     if not colour:
         return "".join(f"{line.plain.rstrip()}\n" for line in lines)
     text = StringIO()
@@ -44,7 +44,7 @@ def written(lines: Iterable[Text], *, colour: bool) -> str:
 
 
 def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None) -> Iterator[Text]:
-    """The text in lines of at most `width` characters, the first behind `indent`, the others `hanging`."""
+    """The text in lines of at most `width` characters; `hanging` is the indent of all but the first line."""
     hanging = indent if hanging is None else hanging
     room = max(1, width - max(len(indent), len(hanging)))
     pieces = [text] if cell_len(text.plain) <= room else text.wrap(_console(), room)
@@ -53,24 +53,24 @@ def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None
 
 
 def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
-    """The sign before the name of a worker, and the style of its line."""
+    """The sign in front of a worker's name, and the style of its line."""
     return ALARM if alarm else (SIGNS[phase], STYLES[phase])
 
 
 def name_cell(look: tuple[str, str], worker: str) -> Text:
-    """The name of a worker, by its sign and its style."""
+    """The name of a worker with its sign, in its style."""
     sign, style = look
     return Text(f"{sign} {worker}", f"bold {style}")
 
 
 def heading(look: tuple[str, str], worker: str, state: str, more: Text | str, width: int) -> Iterator[Text]:
-    """The first line of all that a report has about a worker: its name, its phase, and `more`."""
+    """The heading of a worker in a report: its name, its phase, and `more`."""
     title = Text.assemble(name_cell(look, worker), (f"  {state}", look[1]), more)
     return wrapped(title, width, "", "  ")
 
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
-    """A label and its text. If the labels have a width, the text has a column of its own."""
+    """A label and its text. With a `column` width for labels, the text is in a column of its own."""
     name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
@@ -84,7 +84,7 @@ def labelled(label: str, text: Text | str, width: int, indent: str, column: int 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Text | str]], width: int, indent: str = ""
 ) -> Iterator[Text]:
-    """Rows below the names of their columns, only the last of which is wrapped; too narrow: a block a row."""
+    """A table whose last column is wrapped. If the width is too small, each row becomes a block of lines."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     widths = [
         max(cell_len(name), *(cell_len(row[index].plain) for row in cells)) if cells else cell_len(name)
@@ -111,14 +111,14 @@ def in_columns(row: Sequence[Text], widths: Sequence[int]) -> Text:
 
 
 def phase_counts(phases: Sequence[Phase]) -> str:
-    """How many workers are in which phase: `1 Blocked, 3 Settled`."""
+    """The number of workers in each phase: `1 Blocked, 3 Settled`."""
     return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
 def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | None = None) -> Iterator[Text]:
-    """How many workers there are: `30 workers: 1 Blocked, 29 Settled`.
+    """The number of workers: `30 workers: 1 Blocked, 29 Settled`.
 
-    If their details are hidden, with so many warnings, the line says how they are shown.
+    If details are hidden, the line also has the number of hidden warnings and the option that shows them.
     """
     parts = [f"{counted(len(phases), 'worker')}: {phase_counts(phases)}"]
     if hidden_warnings is not None:
@@ -127,7 +127,7 @@ def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | Non
 
 
 def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """A line for each row: its cells in columns; the last cell is cut at the end of the line."""
+    """A line for each row, with its cells in columns. The last cell is cut at the end of the line."""
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         line = in_columns(row, widths)
@@ -135,10 +135,10 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
         if cell_len(line.plain) > width:
             room = line.copy()
             room.truncate(width - len(_CUT))
-            # a word that ends exactly at the limit is whole
+            # a word that ends exactly at the limit is complete
             is_whole = line.plain[len(room) :].startswith(" ")
             words = room.plain if is_whole else room.plain.rpartition(" ")[0]
-            # a single word that is longer than the line is cut all the same
+            # a single word that is longer than the line is cut in any case
             line = line[: len(words.rstrip()) or len(room)].append(_CUT)
         yield line
 
@@ -156,7 +156,7 @@ def _blocks(
 
 
 def warning(text: str, width: int, indent: str = "") -> Iterator[Text]:
-    """A warning of a plan."""
+    """A warning in a report."""
     return wrapped(Text.assemble(("warning: ", "bold yellow"), text), width, indent, f"{indent}  ")
 
 

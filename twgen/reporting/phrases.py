@@ -1,4 +1,4 @@
-"""Phrases about workers and their versions for every report; their texts have been made printable."""
+"""Phrases about workers and their versions that reports share. Their inputs are already printable."""
 
 import shlex
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ SIGNS: Mapping[Phase, str] = {
 }
 COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
-"""The most rows of one worker: Temporal itself keeps as many versions by default."""
+"""The most rows of one worker; by default, Temporal keeps the same number of versions."""
 _FIELDS = 6
-"""The most fields that are named in which versions differ."""
+"""The most fields that a phrase names in which two versions differ."""
 _NAMED = 3
-"""The most versions that a folded row names."""
+"""The most versions that a row of similar versions names."""
 
 
 def judgement_phrase(judged: Judgement) -> str:
@@ -39,18 +39,18 @@ def judgement_phrase(judged: Judgement) -> str:
 
 
 def actions_of_versions(actions: Sequence[ScheduledAction]) -> list[list[ScheduledAction]]:
-    """For each draining version, how its policy ends the workflows, in order."""
+    """The actions on workflows, grouped by draining version."""
     return [list(own) for _, own in groupby(actions, attrgetter("build_id"))]
 
 
 def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) -> str:
-    """For one version: what was done, what is due and the command that does it, what comes later."""
+    """The past, due and later actions on one version, with the command for the due one."""
     due = next((action for action in scheduled_actions if not action.is_begun and is_due(action, now)), None)
     steps = ", then ".join(_action_phrase(scheduled, now) for scheduled in scheduled_actions)
     if not due:
         return f"{scheduled_actions[0].build_id}: {steps}"
     command = f"`{_drain_command(due)}`"
-    how = f"to do what is due, run {command} (`twgen tick` does it by itself if its operator allows that)"
+    how = f"to carry out the due action, run {command} (`twgen tick` does this if the operator allows it)"
     return f"{scheduled_actions[0].build_id}: {steps}; {how}"
 
 
@@ -62,7 +62,7 @@ def _action_phrase(scheduled: ScheduledAction, now: datetime) -> str:
         if repeats := scheduled.repeats:
             more += f"; repeated {counted(repeats, 'time')} for workflows that started later"
         if repeats >= MOST_REPEATS:
-            more += ", the maximum: stop whatever starts them"
+            more += ", the maximum: find and stop the program that starts them"
         return f"{does} (started {spoken(now - scheduled.at)} ago{more})"
     obstacle = f"not possible yet: {scheduled.held_by}; " if scheduled.held_by else ""
     when = f"overdue by {spoken(now - scheduled.at)}"
@@ -87,7 +87,7 @@ def _drain_command(scheduled: ScheduledAction) -> str:
 
 
 def replicas_cell(version: VersionReport) -> str:
-    """The replicas of a version: the number, or the old and the new one."""
+    """The replicas of a version: one number, or the old and the new number."""
     live = version.pods.wanted if version.pods else None
     if version.action is VersionAction.DROP:
         return f"{live} → gone"
@@ -99,7 +99,7 @@ def replicas_cell(version: VersionReport) -> str:
 
 
 def records_phrase(worker: WorkerReport) -> str:
-    """What its policy deletes in Temporal; empty: nothing."""
+    """The records that the policy deletes in Temporal; empty: none."""
     if not worker.old_records:
         return ""
     return f"{several(list(worker.old_records))} in Temporal, once no open workflow is pinned to them"
@@ -114,7 +114,7 @@ def differences_phrase(worker: WorkerReport) -> str:
 
 
 def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tuple[str, ...]]]:
-    """The versions of each row and its other cells; if there are too many, similar versions share a row."""
+    """The versions and the other cells of each row; if there are too many, similar versions share a row."""
 
     def likeness(version: VersionReport) -> object:
         if version.is_target:
@@ -130,13 +130,13 @@ def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tu
 
 
 def several(names: list[str]) -> str:
-    """A few names, and how many more there are."""
+    """The first names, and the number of the others."""
     more = len(names) - _NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
 
 
 def folded_warnings(worker: WorkerReport) -> Iterator[str]:
-    """The warnings; one that many versions share appears once: the rows have the names."""
+    """The warnings. If many versions share a warning, it appears once, without their names."""
     for texts in _alike_warnings(worker):
         if len(texts) <= _NAMED:
             yield from texts
@@ -145,7 +145,7 @@ def folded_warnings(worker: WorkerReport) -> Iterator[str]:
 
 
 def warnings_once(worker: WorkerReport) -> Iterator[str]:
-    """The same for long lines: a warning that several versions share appears once, with their names."""
+    """The warnings for long lines: one that several versions share appears once, with their names."""
     for texts in _alike_warnings(worker):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
@@ -156,7 +156,7 @@ def warnings_once(worker: WorkerReport) -> Iterator[str]:
 
 
 def _alike_warnings(worker: WorkerReport) -> Iterator[list[str]]:
-    """The warnings, grouped if they say the same about one version each."""
+    """The warnings in groups: those of a group differ only in the version."""
     because = {version.build_id: version.because for version in worker.versions}
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.warnings:
@@ -169,14 +169,14 @@ def _alike_warnings(worker: WorkerReport) -> Iterator[list[str]]:
 
 
 def _name_in(text: str) -> str:
-    """The version that a warning begins with, if it is about one."""
+    """The first word of a warning: a build ID if it is about one version."""
     return text.partition(" ")[0].removesuffix(":")
 
 
 def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """Each item alone if a person can read them all; otherwise similar items together.
+    """The items in groups: of similar items if there are too many to read, otherwise of one item each.
 
-    An item with the likeness None stays alone.
+    An item whose likeness is None is always in a group of its own.
     """
     if len(items) <= MOST_ROWS:
         return [[item] for item in items]

@@ -1,4 +1,4 @@
-"""Make text from any source safe for people to read."""
+"""Makes text from any source safe to print."""
 
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -10,13 +10,13 @@ from twgen.model.credentials import without_credentials
 Value = TypeVar("Value")
 
 _LOOKED_AT = 2**15
-"""So many characters of a server's answer are looked at: it may be long."""
+"""At most this many characters of a server's answer are processed."""
 
 
 def printable(text: str) -> str:
-    """The text with escapes in place of characters that move the cursor, reverse or hide text, or end a line.
+    """The text, with escapes for all characters that move the cursor, reverse or hide text, or end a line.
 
-    Credentials that were sent are removed.
+    Credentials that twgen sent are removed.
     """
     text = without_credentials(text)
     if text.isprintable():
@@ -28,16 +28,16 @@ def printable(text: str) -> str:
 
 
 def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
-    """The answer of a server on one line of at most so many characters, without these secrets."""
-    # a credential that the first cut divides is beyond the second cut
+    """The answer of a server as one line of at most `most` characters, without these secrets."""
+    # if the first cut divides a credential, its remains are beyond the second cut
     text = without_credentials(text[: 2 * _LOOKED_AT], secrets)[:_LOOKED_AT]
     return printable(" ".join(text.split()))[:most]
 
 
 def printable_copy(value: Value) -> Value:
-    """A plan, status or timeline in which each text is printable; each report for people begins with it.
+    """A copy of a plan, status or timeline in which every text is printable.
 
-    Documents do not change, since no report shows them.
+    Every report for people starts with it. YAML documents are not changed, since no report shows them.
     """
     copied: Value = _printable(value)
     return copied
@@ -45,7 +45,7 @@ def printable_copy(value: Value) -> Value:
 
 def _printable(value: Any) -> Any:
     kind: Any = type(value)
-    if kind is str:  # a member of a StrEnum has another type and needs no escape
+    if kind is str:  # members of a StrEnum have another type, and need no escapes
         return printable(value)
     if kind is tuple:
         items = tuple([_printable(item) for item in value])

@@ -1,6 +1,6 @@
-"""What `twgen validate` reports: a line for each problem for people, and whole reports for programs.
+"""The results of `twgen validate`: lines for people, and reports for other programs.
 
-The classes are the only declaration of the Validation document.
+The classes here are the only declaration of the Validation document.
 """
 
 import re
@@ -79,19 +79,19 @@ VALIDATION = document_of(
 
 
 def problem_lines(problems: Iterable[Located]) -> list[str]:
-    """`file:line: path: message` for each."""
+    """A line for each problem: `file:line: path: message`."""
     return [_line(problem, line) for problem, line in problems]
 
 
 def validation_text(validation: Validation) -> str:
-    """A line for each problem."""
+    """All problems as text, one on each line."""
     return "".join(
         f"{line}\n" for line in [*map(printable, validation.unreadable), *problem_lines(validation.failures)]
     )
 
 
 def validation_junit(validation: Validation) -> str:
-    """JUnit's XML: a test case for each file, which fails once, with all that is wrong in it."""
+    """A JUnit report: each file is a test case, whose one failure contains all problems of the file."""
     problems = _by_file(validation.failures)
     doubts = _by_file([*validation.warnings, *validation.deprecations])
     invalid = {problem.document.source for problem, _ in validation.problems}
@@ -119,16 +119,16 @@ _RULES = {
     "doubtful": ("warning", "A document is valid, but probably not what was intended."),
     "deprecated": ("note", "A deprecated spelling: it still works, but there is a newer one."),
 }
-"""The default level of each rule of the SARIF report, and a description of what breaks it."""
+"""The default level and the description of each rule in a SARIF report."""
 _RESULTS = 25_000
-"""GitHub refuses a report with more, and shows 5,000 of these; twgen leaves out the mildest."""
+"""The most results: GitHub rejects a report with more, and shows only 5,000. The mildest are left out."""
 _MESSAGE = 1024
-"""GitLab leaves out a result with a longer message, and all results if most are longer."""
+"""The longest message: GitLab omits a result with a longer one, and all results if most are longer."""
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
 def validation_sarif(validation: Validation) -> str:
-    """SARIF 2.1.0, for GitHub's code scanning and other readers."""
+    """A SARIF 2.1.0 report, for GitHub code scanning and others."""
     from twgen import __version__
 
     results = []

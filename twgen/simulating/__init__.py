@@ -1,1 +1,1 @@
-"""A model of Temporal and of a cluster under a fake clock; reads nothing, renders nothing."""
+"""Simulates Temporal, a cluster and the clock. Pure: it reads and renders nothing."""

@@ -1,4 +1,4 @@
-"""Every version of a worker at one moment, and the events and spans that follow from a row of moments."""
+"""The states of a worker's versions at one moment, and the events and periods of a sequence of moments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,24 +24,24 @@ _STAGES_AFTER = {_DRAINING: Stage.DRAINING, _DRAINED: Stage.DRAINED}
 
 
 class VersionState(NamedTuple):
-    """One version at one moment; for unversioned workers only the share is known."""
+    """One version at one moment. For unversioned workers only the share is known."""
 
     percentage: float = 0
     status: VersionStatus = VersionStatus.NOT_REGISTERED
     is_there: bool = False
-    """It has a Deployment, or new workflows go to it."""
+    """It has a Deployment or gets new workflows."""
     serves: bool = False
     replicas: int = 0
     autoscaled: bool = False
     was_active: bool = False
     is_held: bool = False
-    """A workflow that is pinned to it runs, or may start."""
+    """A workflow that is pinned to it is running, or may start."""
     gate: GateStatus | None = None
-    """The worst of its gate's runs; None: no run was started."""
+    """The worst status of its gate runs; None: none was started."""
     begun: tuple[str, ...] = ()
-    """The actions of its policy on its workflows while it drains, in words."""
+    """The actions of the policy on its workflows that were begun, in words."""
     aborted: str | None = None
-    """Why it is marked as aborted, as the end of a sentence; None: it is not."""
+    """Why it is marked as aborted, as the end of a sentence; None: it is not aborted."""
 
 
 class Frame(NamedTuple):
@@ -55,7 +55,7 @@ _ABSENT = VersionState()
 
 
 def frame_of(worker: SimulatedWorker) -> Frame:
-    """The worker as it is now."""
+    """The present state of a worker."""
     temporal, live = worker.temporal, worker.cluster.deployments
     share = shares(temporal.routing)
     described = WorkerDeployment(routing=temporal.routing)
@@ -95,7 +95,7 @@ def _why_aborted(worker: SimulatedWorker) -> str | None:
 
 
 def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
-    """Every version that existed, with its states and how long each lasted."""
+    """Every version that existed, with its states and their duration."""
     build_ids = dict.fromkeys(build_id for frame in frames for build_id in frame.versions)
     drawn = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
     return tuple(lane for lane in drawn if lane.spans)
@@ -127,9 +127,9 @@ def _stage(version: VersionState) -> Stage:
 
 
 def events_of(frames: Sequence[Frame], begins: datetime | None = None) -> tuple[Event, ...]:
-    """The versions in the first frame, then the events up to each later frame, with times after a beginning.
+    """An event for each version of the first frame, then the changes from each frame to the next.
 
-    Frames of one moment are its steps, one by one: a sync, then the changes of the rollout.
+    Frames of the same moment show a sync, then the changes of the rollout. `begins`: the first frame's time.
     """
     events = [
         Event(
@@ -172,7 +172,7 @@ def _with_replicas(version: VersionState) -> str:
 
 
 _Fits = Callable[[VersionState, VersionState], bool]
-"""Whether a version that was in one state, and now is in another, has an event."""
+"""Whether the change of a version from one state to another is this event."""
 
 
 def _becomes(status: VersionStatus) -> _Fits:
@@ -238,7 +238,7 @@ _RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionSt
      "its last pinned workflow ends"),
     (Happening.DRAINED,
      lambda was, now: _becomes(_DRAINED)(was, now) and now.was_active,
-     "is drained: Temporal counts no workflow on it"),
+     "is drained: Temporal finds no open workflow on it"),
     (Happening.SCALED_DOWN,
      lambda was, now: bool(was.replicas) and not now.replicas and now.is_there,
      "its Deployment is scaled to zero replicas"),
@@ -247,4 +247,4 @@ _RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionSt
      "its Deployment is deleted"),
 )
 # fmt: on
-"""Each event of a version, its condition and its sentence, in the order in which one moment shows them."""
+"""Each kind of event, its condition and its sentence, in the order of events of one moment."""

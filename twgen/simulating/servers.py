@@ -1,4 +1,4 @@
-"""Models of one Worker Deployment on a Temporal server, and of the cluster that runs its pods."""
+"""Models of a Worker Deployment on a Temporal server, and of the cluster that runs its pods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,40 +30,40 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.pod_templates import described_template, reconnected
 
 NEWEST = "1.32.2"
-"""The newest server whose behaviour is modelled."""
+"""The newest server version that is modelled."""
 _A_MOMENT = timedelta(seconds=1)
-"""How long a batch operation takes, and a change of routing until it reaches every task queue."""
+"""The duration of a batch operation, and the time until a change of routing reaches every task queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The behaviour in which servers differ; `test_simulation_against_temporal.py` checks it."""
+    """How server versions differ in behaviour; `test_simulation_against_temporal.py` checks this."""
 
     version: str
-    tells_when_current: bool
+    reports_when_current: bool
     """A version has `lastCurrentAt`."""
-    tells_update_state: bool
-    """Routing says whether its last change has reached every task queue."""
+    reports_update_state: bool
+    """The routing shows whether its last change has reached every task queue."""
     pinned_start_drains: bool
-    """A workflow that starts pinned to an inactive or drained version makes that version Draining."""
+    """A workflow that starts pinned to an inactive or drained version makes this version Draining."""
 
 
 def server_of(version: str) -> Server:
-    """The behaviour of a server, by its version; a server without a version counts as the newest."""
+    """The behaviour of a server of this version; an unknown version counts as the newest."""
     release = release_of(version) or (99, 0)
     return Server(
         version=version or NEWEST,
-        tells_when_current=release >= WITH_LAST_CURRENT,
-        tells_update_state=release >= (1, 31),
+        reports_when_current=release >= WITH_LAST_CURRENT,
+        reports_update_state=release >= (1, 31),
         pinned_start_drains=release >= (1, 32),
     )
 
 
 @dataclass
 class TemporalModel:
-    """A Worker Deployment and its clock.
+    """A Worker Deployment in Temporal, and the clock.
 
-    New workflows are pinned to their version, and run for `workflow_duration`; zero: none are pinned.
+    New workflows are pinned to their version and run for `workflow_duration`; zero: none are pinned.
     """
 
     server: Server
@@ -74,16 +74,16 @@ class TemporalModel:
     routing: Routing = field(default_factory=Routing)
     versions: dict[str, Version] = field(default_factory=dict)
     held_until: dict[str, datetime] = field(default_factory=dict)
-    """When the last workflow that is pinned to a version ends."""
+    """When the last pinned workflow of a version ends."""
     gate_ends: dict[tuple[str, str], tuple[datetime, GateStatus]] = field(default_factory=dict)
-    """How and when running gates end, by build ID and workflow ID."""
+    """When and how running gates end, by build ID and workflow ID."""
 
     def described(self) -> WorkerDeployment | None:
-        """The server's description of the worker; None: it does not know the worker."""
+        """The worker as the server describes it; None: the server does not know it."""
         if not self.versions and self.routing == Routing():
             return None
         routing = self.routing
-        if self.server.tells_update_state and not routing.update_state:
+        if self.server.reports_update_state and not routing.update_state:
             routing = replace(routing, update_state=UpdateState.COMPLETED)
         return WorkerDeployment(
             routing=routing,
@@ -93,12 +93,12 @@ class TemporalModel:
         )
 
     def is_held(self, build_id: str) -> bool:
-        """A workflow that is pinned to the version runs, or may start at any moment."""
+        """Whether a workflow that is pinned to the version is running, or may start at any moment."""
         until = self.held_until.get(build_id)
         return shares(self.routing).get(build_id, 0) > 0 or (until is not None and until > self.now)
 
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
-        """A worker of the version polls these task queues; the first poll registers the version."""
+        """A worker of the version polls these task queues; its first poll registers the version."""
         version = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = version.status is VersionStatus.CREATED
         queues = version.task_queues or tuple(task_queues)
@@ -111,12 +111,12 @@ class TemporalModel:
             )
 
     def set_current(self, build_id: str) -> None:
-        """Send all new workflows outside a ramp to this version; empty: to unversioned workers."""
+        """Send all new workflows, except those of a ramp, to this version; empty: to unversioned workers."""
         before = self.routing.current.build_id if self.routing.current else ""
         ramp = self.routing.ramping
         if before == build_id:
             return
-        # a ramp to anything else stays, also one to unversioned workers
+        # a ramp to another version or to unversioned workers stays
         if ramp and ramp.build_id == build_id and build_id:
             ramp = None
         self._leave(before)
@@ -125,7 +125,7 @@ class TemporalModel:
         self._activate(build_id, VersionStatus.CURRENT)
 
     def set_ramp(self, build_id: str, percentage: float) -> None:
-        """Send this share of new workflows to the version; empty: to unversioned workers, at 0 to none."""
+        """Send this share of new workflows to the version; empty: to unversioned workers, with 0% no ramp."""
         before = self.routing.ramping
         moves = before is None or before.build_id != build_id
         if before and (moves or not (build_id or percentage)):
@@ -137,30 +137,30 @@ class TemporalModel:
             self._activate(build_id, VersionStatus.RAMPING)
 
     def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata."""
+        """Write entries into a version's metadata."""
         self._change(build_id, metadata={**(self.versions[build_id].metadata or {}), **marks})
 
     def start_pinned(self, build_id: str, until: datetime) -> None:
-        """Start a workflow on the version, which runs until that time."""
+        """Start a workflow that is pinned to the version and runs until this time."""
         version = self.versions[build_id]
         self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
         if self.server.pinned_start_drains and version.status in LOOKS_IDLE:
             self._drain(build_id)
 
     def release(self, build_id: str) -> None:
-        """End, or move away, all workflows that are pinned to a version."""
+        """End or move all workflows that are pinned to a version."""
         if self.is_held(build_id):
             self.held_until[build_id] = later(self.now, _A_MOMENT)
 
     def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
-        """Start a gate workflow on the version, which runs until that time."""
+        """Start a gate workflow that runs on the version until this time."""
         runs = self.versions[build_id].gate_runs or ()
         self._change(build_id, gate_runs=(*runs, run))
         self.gate_ends[build_id, run.workflow_id] = (until, ends_as)
         self.start_pinned(build_id, until)
 
     def next_event(self) -> datetime | None:
-        """The next event that happens by itself; None: there is none."""
+        """The time of the next event that time alone causes; None: there is none."""
         gates = (until for until, _ in self.gate_ends.values())
         holds = (until for until in self.held_until.values() if until > self.now)
         checks = (self._drains_at(version) for version in self.versions.values())
@@ -168,7 +168,7 @@ class TemporalModel:
         return min((moment for moment in events if moment), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass: gates end, routing reaches every task queue, versions without workflows drain."""
+        """Set the clock: gates end, routing reaches every task queue, versions without workflows drain."""
         self.now = now
         reached = self._reaches_task_queues_at()
         if reached and reached <= now:
@@ -196,13 +196,13 @@ class TemporalModel:
         return later(self.routing.changed_at or self.now, _A_MOMENT)
 
     def _drains_at(self, version: Version) -> datetime | None:
-        """The first count that finds no workflow of the version; the grace period is also one interval."""
+        """When a check first finds no workflow of the version; the grace period is also one interval."""
         if version.status is not VersionStatus.DRAINING or not version.drainage:
             return None
         interval = self.drainage_interval
         first = later(version.drainage.checked_at or self.now, interval)
         held_until = self.held_until.get(version.build_id, first)
-        # the server counts every interval: the first count after its last workflow
+        # the server checks at every interval: the first check after the last workflow has ended
         return first if held_until <= first else later(first, -(-(held_until - first) // interval) * interval)
 
     def _leave(self, build_id: str) -> None:
@@ -219,7 +219,7 @@ class TemporalModel:
         self._change(build_id, status=VersionStatus.DRAINING, drainage=draining)
 
     def _route(self, routing: Routing) -> None:
-        state = UpdateState.IN_PROGRESS if self.server.tells_update_state else None
+        state = UpdateState.IN_PROGRESS if self.server.reports_update_state else None
         self.routing = replace(routing, update_state=state, changed_at=self.now)
 
     def _activate(self, build_id: str, status: VersionStatus) -> None:
@@ -231,7 +231,9 @@ class TemporalModel:
             build_id,
             status=status,
             first_activated_at=version.first_activated_at or now,
-            last_current_at=now if is_current and self.server.tells_when_current else version.last_current_at,
+            last_current_at=(
+                now if is_current and self.server.reports_when_current else version.last_current_at
+            ),
             last_deactivated_at=None,
             drainage=Drainage(VersionStatus.UNSPECIFIED, now, now) if is_current else None,
         )
@@ -240,7 +242,7 @@ class TemporalModel:
         self.versions[build_id] = replace(self.versions[build_id], **changes)
 
     def _counted(self, version: Version) -> Version:
-        """The version with its open workflows, which are counted before an idle version loses its pods."""
+        """The version with the number of its open workflows, which a real read counts if it is idle."""
         number = None
         if version.status in LOOKS_IDLE:
             number = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
@@ -252,24 +254,24 @@ Deployments = Mapping[str, LiveDeployment]
 
 @dataclass
 class ClusterModel:
-    """The Deployments of one worker, whose pods poll `startup` after they are created."""
+    """The Deployments of one worker. Pods begin to poll `startup` after they are created."""
 
     startup: timedelta
     deployments: dict[str, LiveDeployment] = field(default_factory=dict)
     ready_at: dict[str, datetime] = field(default_factory=dict)
 
     def sync(self, after: Deployments, now: datetime) -> None:
-        """Set the Deployments; new pods begin to start."""
+        """Replace the Deployments; new pods begin to start."""
         self.deployments = dict(after)
         starting = {build_id for build_id, live in after.items() if live.replicas and not live.serving}
         self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
 
     def next_event(self) -> datetime | None:
-        """When pods begin to poll next; None: never."""
+        """The next time at which pods begin to poll; None: never."""
         return min(self.ready_at.values(), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass: pods serve once their startup time is over."""
+        """Set the clock: pods serve once their startup time is over."""
         for build_id in [item for item, moment in self.ready_at.items() if moment <= now]:
             del self.ready_at[build_id]
             live = self.deployments[build_id]
@@ -283,7 +285,7 @@ class ClusterModel:
 def synced(
     planned: WorkerVersions, before: Deployments, identity: str, now: datetime
 ) -> dict[str, LiveDeployment]:
-    """The Deployments once the planned ones are applied and others pruned, unless they are protected."""
+    """The Deployments after a sync applies the planned ones and prunes others that are not protected."""
     rendered = {
         version.build_id: _applied(planned.spec, version, before.get(version.build_id), identity, now)
         for version in planned.versions
@@ -295,7 +297,7 @@ def synced(
 
 
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
-    """The record of a version's Deployment as the spec describes it, with this number of replicas."""
+    """The record of a version's Deployment by the present spec, with this number of replicas."""
     template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
     return recorded_deployment({"metadata": {}, "spec": {"replicas": replicas, "template": template}})
 
@@ -324,7 +326,7 @@ def _applied(
         template_is_as_applied=not (live and version.action is VersionAction.KEEP)
         or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
-        # the Job of the rollout removes any other attached objects at once
+        # the Job of the rollout removes all other attached objects immediately
         attached=tuple(map(str, version.attached)),
         available_replicas=size if serves else 0,
         patch=LivePatch(version.patch, patched) if patched else None,

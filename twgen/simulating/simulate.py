@@ -1,6 +1,6 @@
-"""Simulating whole rollouts: the clock jumps from one event to the next until no event is left.
+"""Simulates rollouts: the clock jumps from one event to the next until no event is left.
 
-A simulation begins with a world that was read, or with the usual world of a deploy.
+A simulation begins with a world that was read, or with an assumed usual world.
 """
 
 from collections import deque
@@ -45,7 +45,7 @@ _OUTCOMES = {
     Phase.MOVING: Outcome.UNFINISHED,
 }
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-"""The beginning of a simulation whose times are offsets only."""
+"""The start of a simulation that shows only offsets."""
 _BEFORE = timedelta(days=1)
 
 
@@ -56,10 +56,10 @@ def simulate(
     caller: Caller,
     assumed: Assumptions,
 ) -> Timeline:
-    """The rollout of every worker, beginning in a world; without one, in the usual world of a deploy.
+    """The rollout of every worker, beginning in `world`; None: in the usual world of a deploy.
 
-    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if another owner has a
-    Deployment.
+    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if a Deployment has another
+    owner.
     """
     timelines = []
     for spec in specs:
@@ -69,13 +69,13 @@ def simulate(
 
 
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
-    """The worker at each moment at which anything may change, with the plan for it, up to the last moment.
+    """The worker at each moment at which anything may change, with its plan.
 
-    A moment has up to four frames: after events without twgen, after a sync, after the rollout, and after the
-    policy's actions on workflows.
+    A moment has up to four frames: after events that twgen does not cause, after a sync, after the rollout,
+    and after the policy's actions on workflows.
     """
     previous_states = deque[object](maxlen=8)
-    # more moments than any rollout has: 20 steps, and 5 in the life of each of 100 versions
+    # more moments than any rollout has, with at most 20 steps and 5 moments for each of 100 versions
     for _ in range(5000):
         plan = worker.plan()
         yield frame_of(worker), plan
@@ -93,7 +93,7 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # renders that undo each other would repeat for ever: this is all their input but the time
+            # renders that undo each other would repeat forever: stop if all inputs except the time recur
             temporal, deployments = worker.temporal, dict(worker.cluster.deployments)
             if (state := (deployments, dict(temporal.versions), temporal.routing)) in previous_states:
                 return
@@ -134,7 +134,7 @@ def _timeline(
 
 
 def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
-    """A spec's steps, and the analysis at them; None: no step measures failing workflows."""
+    """The steps of a spec and their analysis; None: no step measures failed workflows."""
     analysis, rollout = spec.policy.analysis, spec.rollout
     if not analysis or not rollout.steps or rollout.strategy is not Strategy.PROGRESSIVE:
         return None
@@ -153,23 +153,23 @@ def _judged(spec: WorkerSpec) -> Judged:
 def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:
     if worker_world(worker.spec, world).deployments is None:
         yield (
-            "the snapshot has no data about the cluster: versions in use, or with pollers, are assumed to"
-            " have pods"
+            "the snapshot has no data about the cluster: versions that are in use or have pollers are assumed"
+            " to have pods"
         )
     if worker.spec.policy.driver is Driver.NONE:
-        yield "the driver is None: `twgen rollout` is assumed to run all the time"
+        yield "the driver is None: `twgen rollout` is assumed to run continuously"
     if measured := measured_steps(worker.spec):
         if not worker.assumed.traffic:
             yield from too_short(*measured, _judged(worker.spec))
         if least := measured[1].least_started:
-            counted = f"its last step ends once {least} workflows have started on it"
-            yield f"{counted}, but the simulation does not count them"
+            counted = f"its last step ends once {least} workflows have started on the target"
+            yield f"{counted}, but the simulation does not count workflows"
     if worker.spec.policy.replay and worker.replay.state is ReplayState.PASSED:
         yield "its replay is assumed to pass immediately"
     if worker.spec.policy.draining:
         yield (
-            "`twgen tick` is assumed to carry out `draining`; signalled and cancelled workflows are assumed"
-            " to keep running"
+            "`twgen tick` is assumed to carry out `draining`. Workflows that are signalled or cancelled are"
+            " assumed to keep running"
         )
     yield from first.versions.warnings
     for version in last.versions.versions:
@@ -178,7 +178,7 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
 
 
 def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
-    """The world of a deploy: one version, `previous`, is current, and the target has just been committed."""
+    """A usual world: one version, `previous`, is current, and the target has just been committed."""
     return World(begin, {spec.key: _usual(spec, begin, caller) for spec in specs})
 
 
@@ -187,9 +187,9 @@ def initial_state(
 ) -> SimulatedWorker:
     """The worker in the state that the world describes.
 
-    Raises StateUnavailable if the world lacks it, OwnedBySomebodyElse if a Deployment has another owner. Each
-    version is made consistent with the routing. If the cluster was not read, versions that have pollers, or
-    must have some, are assumed to run.
+    Raises StateUnavailable if the world lacks it, OwnedBySomebodyElse if a Deployment has another owner. The
+    status of each version is made consistent with the routing. If the cluster was not read, versions that are
+    in use or have pollers are assumed to have pods.
     """
     start = worker_world(spec, world)
     server = server_of(start.temporal.server_version if start.temporal else "")
@@ -201,7 +201,7 @@ def initial_state(
     )
     if start.temporal:
         temporal.manager = start.temporal.manager_identity
-        state = UpdateState.COMPLETED if server.tells_update_state else None
+        state = UpdateState.COMPLETED if server.reports_update_state else None
         temporal.routing = replace(start.temporal.routing, update_state=state)
         coherent = _coherent(start.temporal, begin, assumed.drainage_interval)
         temporal.versions = {version.build_id: version for version in coherent}
@@ -212,7 +212,7 @@ def initial_state(
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
-    # a person simulates the rollout that owns the worker
+    # for a person, simulate the rollout that manages the worker
     is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
     refuse_foreign(spec, start, acting)
@@ -229,7 +229,7 @@ def initial_state(
             if any(queue.pollers for queue in version.task_queues or ())
             or status_of(build_id, version, described) in in_use
         }
-    else:  # of two Deployments of one version, the one that planning uses
+    else:  # if a version has several Deployments, the one that planning uses
         live = {build_id: several[0] for build_id, several in deployments_of(spec, start).items()}
     worker.cluster.sync(live, begin)
     worker.advance(begin)
@@ -237,7 +237,7 @@ def initial_state(
 
 
 def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
-    """The Deployment of a version that serves, with the replicas of the spec."""
+    """The Deployment of a version whose pods are available, with the replicas of the spec."""
     replicas = 1 if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
@@ -277,7 +277,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
 
 
 def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) -> Iterator[Version]:
-    """Every version with the status that planning derives; versions that only routing names are included."""
+    """Every version, including those that only the routing names, with the status that planning derives."""
     listed = {version.build_id: version for version in temporal.versions}
     for build_id in sorted(routed_build_ids(temporal) - set(listed)):
         listed[build_id] = Version(build_id, VersionStatus.UNSPECIFIED, begin)
@@ -287,14 +287,14 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
         if status is VersionStatus.DRAINING:
             known_drainage = drainage or Drainage(status)
             checked = known_drainage.checked_at
-            # the next count of its workflows must not be in the past
+            # the next drainage check must not be in the past
             is_recent = checked is not None and later(checked, interval) > begin
             drainage = Drainage(status, known_drainage.changed_at or begin, checked if is_recent else begin)
         yield replace(version, status=status, drainage=drainage)
 
 
 def _last_ends(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
-    """When the last pinned workflow of each version ends, for versions that have one at the beginning."""
+    """When the last pinned workflow of a version ends, for each version that has one at the beginning."""
     share = shares(temporal.routing)
     holds = {}
     for version in temporal.versions:

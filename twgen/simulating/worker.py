@@ -1,4 +1,4 @@
-"""One worker under a fake clock: its Temporal, its cluster, and the changes of render and rollout."""
+"""One worker with a simulated clock, Temporal and cluster, and the changes of renders and rollouts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,13 +44,13 @@ from twgen.planning.versions.facts import version_facts
 from twgen.simulating.servers import ClusterModel, TemporalModel, synced
 
 UNNAMED_QUEUE = "<task queue>"
-"""The name of a task queue whose real name neither specs nor world contain."""
+"""The name of a task queue if neither the specs nor the world contain its real name."""
 AssumedMeasurement = Callable[[Metric, datetime, datetime], Measurement]
-"""The measurement of a metric, since the first of two times, at the second."""
+"""Returns the measurement of a metric from one time (the first) to another."""
 
 
 def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
-    """The end of a gate that began at that time, and its final status."""
+    """When a gate that began at this time ends, and its final status."""
     if assumed.gate_duration > GATE_TIMEOUT:
         return later(began, GATE_TIMEOUT), GateStatus.TIMED_OUT
     ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
@@ -60,9 +60,9 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
 def _measured(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: AssumedMeasurement
 ) -> WorkerWorld:
-    """The same world with measurements of the target while it ramps.
+    """The world with assumed measurements of a ramping target.
 
-    A metric that fails in the world that was read is assumed to keep failing.
+    A metric that already fails in the world that was read is assumed to keep failing.
     """
     if not spec.policy.analysis or not world.temporal:
         return world
@@ -84,7 +84,7 @@ def _measured(
 
 
 def _passing(metric: Metric, since: datetime, now: datetime) -> Measurement:
-    """The measurement of a version that starts enough workflows, none of which fails."""
+    """The measurement of a version with enough workflows and without failures."""
     match metric.measure:
         case WorkflowFailures() as measure:
             counted = Failures(FailureCount(measure.at_least, 0), FailureCount(0, 0))
@@ -100,7 +100,7 @@ def _passing(metric: Metric, since: datetime, now: datetime) -> Measurement:
 
 @dataclass
 class SimulatedWorker:
-    """A worker at one moment."""
+    """A simulated worker at one moment."""
 
     spec: WorkerSpec
     temporal: TemporalModel
@@ -111,7 +111,7 @@ class SimulatedWorker:
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
-    """The world of the newest plan; None once time has passed since then."""
+    """The world of the newest plan; None: time has passed since then."""
     measure: AssumedMeasurement = _passing
     replay: ReplayRun = field(default_factory=lambda: ReplayRun(ReplayState.PASSED))
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -119,11 +119,11 @@ class SimulatedWorker:
 
     @property
     def now(self) -> datetime:
-        """Its time."""
+        """The simulated time."""
         return self.temporal.now
 
     def world(self) -> WorkerWorld:
-        """The world that a reader would read now."""
+        """The world as a real read would return it now."""
         world = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
@@ -136,12 +136,12 @@ class SimulatedWorker:
         return _measured(self.spec, world, self.now, self.measure)
 
     def plan(self) -> WorkerPlan:
-        """The plan that twgen would make now."""
+        """The plan that twgen makes at this moment."""
         self.planned_on = self.world()
         return plan_worker(self.spec, self.planned_on, self.now, self.caller)
 
     def sync(self, plan: WorkerPlan) -> bool:
-        """Apply the manifests of this plan, and return whether that changes anything."""
+        """Apply the manifests of a plan, and return whether this changes anything."""
         after = self._after(plan)
         if after == self.cluster.deployments:
             return False
@@ -149,12 +149,12 @@ class SimulatedWorker:
         return True
 
     def roll_out(self, plan: WorkerPlan | None = None) -> WorkerPlan:
-        """Make the due changes of gates and traffic, as `twgen rollout` does; returns the last plan.
+        """Start gates and change traffic as `twgen rollout` does now, and return the last plan.
 
-        `plan` is a plan for the worker's current state.
+        `plan` is a plan for the worker's present state.
         """
         plan = plan or self.plan()
-        # more than a gate for each task queue that a version may have: by default, 100 on a server
+        # enough for a gate on each task queue of a version: by default a server allows 100
         for _ in range(200):
             match next_write(plan):
                 case None:
@@ -175,9 +175,9 @@ class SimulatedWorker:
         return plan
 
     def end_workflows(self, plan: WorkerPlan) -> bool:
-        """Start the due actions on workflows of draining versions, as `twgen tick` does; False: none is due.
+        """Begin the due actions on workflows of draining versions, as `twgen tick` does; False: none is due.
 
-        Workflows that are signalled, or asked to cancel, are assumed to keep running.
+        Workflows that are signalled or cancelled are assumed to keep running.
         """
         if not plan.scheduled_actions:
             return False
@@ -186,7 +186,7 @@ class SimulatedWorker:
         versions = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
         world = replace(world, temporal=replace(temporal, versions=tuple(versions)))
         target = Target(self.spec, world, self.now, plan.identity)
-        # no workflow starts on a draining version, so there are no new ones since an entry was begun
+        # no workflow starts on a draining version, so no entry needs to be repeated
         due = [scheduled for scheduled in due_actions(target) if not scheduled.is_begun]
         for scheduled in due:
             build_id, action = scheduled.build_id, scheduled.what
@@ -201,7 +201,7 @@ class SimulatedWorker:
         return bool(due)
 
     def advance(self, now: datetime) -> None:
-        """Let time pass until that time."""
+        """Set the clock to this time."""
         self.planned_on = None
         self.cluster.advance(now)
         self.temporal.advance(now)
@@ -209,15 +209,15 @@ class SimulatedWorker:
             self.temporal.polled(build_id, self._task_queues())
 
     def or_next_render(self, plan: WorkerPlan, event: datetime) -> datetime:
-        """The next event, or the render before it that changes anything."""
+        """The time of the next event, or of an earlier render that changes anything."""
         tick = self._tick_after(self.now)
         return tick if tick < event and self._after(plan) != self.cluster.deployments else event
 
     def next_event(self, plan: WorkerPlan) -> datetime:
-        """When the passing of time may next change the worker or its plan; FOREVER: never."""
+        """When time alone may next change the worker or its plan; FOREVER: never."""
         due = plan.routing.due_at
         limits: list[datetime] = []
-        # a version with traffic has no limit that the version table compares with
+        # for a version with traffic, the version table compares no time with a limit
         idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
         if idle:
             world = self.planned_on or self.world()
@@ -226,7 +226,7 @@ class SimulatedWorker:
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
-            # a limit has passed just after its time, not at it
+            # a limit is over only after its exact time
             later(due, datetime.resolution) if due else None,
             self._first_verdict() if plan.routing.reason is RoutingReason.ANALYSIS_UNDECIDED else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
@@ -235,13 +235,13 @@ class SimulatedWorker:
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
 
     def _first_verdict(self) -> datetime | None:
-        """When the analysis that holds the ramp is judged at all; a rollout looks every few seconds."""
+        """When an undecided analysis is first judged; a rollout checks every few seconds."""
         target = Target(self.spec, self.planned_on or self.world(), self.now, identity="")
         since, analysis = target.measured_since, target.analysis
         return later(since, analysis.initial_delay) if since and analysis else None
 
     def is_render_due(self) -> bool:
-        """A render and sync happen at this moment."""
+        """Whether a render and a sync happen at this moment."""
         return not (self.now - self.begin) % self.assumed.render_interval
 
     def _after(self, plan: WorkerPlan) -> dict[str, LiveDeployment]:
@@ -253,7 +253,7 @@ class SimulatedWorker:
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that a new version is assumed to poll: the queues of an earlier one."""
+        """The task queues that a new version is assumed to poll: those of an earlier version."""
         current, versions = self.temporal.routing.current, self.temporal.versions
         first = [versions[current.build_id]] if current and current.build_id in versions else []
         queues = (version.own_task_queues for version in (*first, *versions.values()))
@@ -261,7 +261,7 @@ class SimulatedWorker:
         return next(filter(None, queues), (unnamed,))
 
     def _start_gate(self, gate: GateStart) -> None:
-        # a snapshot may be from the future, and only runs of the current stay count
+        # the times of a snapshot may be in the future, but only gate runs of the present stay count
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
         began, running = max(self.now, stay or self.now), GateStatus.RUNNING
@@ -271,5 +271,5 @@ class SimulatedWorker:
     def _route(self, change: RoutingPlan) -> None:
         if change.action is RoutingAction.SET_CURRENT:
             self.temporal.set_current(change.build_id or "")
-        else:  # a ramp ends as one to no version at 0%
+        else:  # to end a ramp, the model ramps to no version at 0%
             self.temporal.set_ramp(change.build_id or "", change.percentage or 0)

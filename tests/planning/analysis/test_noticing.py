@@ -144,7 +144,7 @@ def test_length_that_a_step_needs_is_told_up_to_thirty_days(days: float, *, is_t
 @pytest.mark.parametrize(
     ("steps", "metrics", "told"),
     [
-        pytest.param(STEPS[:1], [0.01], "100% of such versions become current.", id="a short ramp"),
+        pytest.param(STEPS[:1], [0.01], "100% of such versions become current undetected.", id="short ramp"),
         pytest.param(STEPS, [0.199], "is detected after more than a month at 5%", id="a bound just below it"),
         pytest.param(STEPS, [0.2], "", id="a bound that allows it"),
         pytest.param((RolloutStep(50, HOUR),), [0.19, 0.01], "", id="one metric that notices is enough"),

@@ -104,7 +104,7 @@ def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
     assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.BLOCKED)
     assert plan.routing.because == (
         "the gate runs on task queue main, but all of its workflow tasks fail (Smoke is not registered):"
-        " test-shop/payments:v3-main; commit a build whose worker can run it, or end it with `twgen retry`"
+        " test-shop/payments:v3-main. Commit a build that can run it, or end it with `twgen retry`"
     )
 
 

@@ -28,7 +28,7 @@ READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
 FAILED = ReplayRun(ReplayState.FAILED, "payments-replay-1", "BackoffLimitExceeded")
 LOOK = (
     "payments-replay-1 (BackoffLimitExceeded);"
-    " `kubectl logs job/payments-replay-1 -n shop --all-containers` shows which histories failed; to"
+    " `kubectl logs job/payments-replay-1 -n shop --all-containers` shows which histories failed. To"
     " continue, run `twgen retry` or commit a new build"
 )
 NO_JOB = "it has no Job: set rollout.image in the OperatorConfig, and apply the output of `twgen render`"
@@ -61,7 +61,7 @@ def routed(
 @pytest.mark.parametrize(
     ("run", "reason", "phase", "because"),
     [
-        (PASSED, Reason.FIRST_STEP, Phase.MOVING, "it can take its first share of the traffic"),
+        (PASSED, Reason.FIRST_STEP, Phase.MOVING, "it is ready for its first share of the traffic"),
         (RUNNING, Reason.REPLAY_RUNNING, Phase.WAITING, f"its replay is running: Job {PASSED.job}"),
         (MISSING, Reason.REPLAY_MISSING, Phase.BLOCKED, f"its replay has not begun: {NO_JOB}"),
         (SUSPENDED, Reason.REPLAY_MISSING, Phase.BLOCKED, f"its replay has not begun: {SUSPENDED.because}"),

@@ -106,7 +106,7 @@ STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadline
         pytest.param([live("v3", 0)], "its Deployment has zero replicas", id="at zero"),
         pytest.param(
             [live("v3", deletionTimestamp=ago(MINUTE).isoformat())],
-            "its Deployment is being deleted, and will then be created again",
+            "its Deployment is being deleted, and will be recreated",
             id="Terminating",
         ),
     ],
@@ -401,7 +401,7 @@ def test_share_below_the_first_step_waits_for_the_pause_of_that_step(
     assert (told(early), early.reason, early.due_at) == (WAITS, Reason.RAMP_PAUSED, NOW + 9 * MINUTE)
     assert early.because == f"it stays at {share}% for 9m more"
     assert (told(late), late.reason) == (ramp(steps[0].percentage), Reason.NEXT_STEP)
-    assert late.because == f"its 10m at {share}% are over"
+    assert late.because == f"its pause of 10m at {share}% is over"
 
 
 def test_share_below_the_first_step_waits_for_its_pause_and_no_person() -> None:

@@ -77,8 +77,8 @@ def test_new_address_that_comes_with_a_changed_template_under_a_custom_build_id_
     worker = plan(spec)
     assert versions(worker)[1].action is UPDATE
     assert worker.versions.warnings[-2] == (
-        "v3 moves away from temporal.example.com:7233 default, and its workflows there lose their worker:"
-        " change spec.workerOptions.unsafeCustomBuildID together with the address or Temporal namespace"
+        "v3 moves away from temporal.example.com:7233 default, so no worker will run its workflows there."
+        " Change spec.workerOptions.unsafeCustomBuildID together with the address or Temporal namespace"
     )
 
 
@@ -87,8 +87,8 @@ def test_target_that_leaves_its_address_is_warned_of_by_the_ledger_when_the_clus
     found = situation(temporal(version("v3")), None, ledger={"v3": live("v3")})
     [warning] = planned(found, spec).versions.warnings
     assert warning == (
-        "v3 moves away from temporal.example.com:7233 default, and its workflows there lose their worker:"
-        " change the image tag together with the address or Temporal namespace"
+        "v3 moves away from temporal.example.com:7233 default, so no worker will run its workflows there."
+        " Change the image tag together with the address or Temporal namespace"
     )
 
 

@@ -114,4 +114,4 @@ def test_pods_that_were_told_by_hand_to_be_another_version_stay(
     assert plan.reason is VersionReason.RUNS_ANOTHER_BUILD
     assert plan.recorded
     assert plan.recorded.manifest["spec"]["template"] == reused["spec"]["template"]
-    assert any("run as hotfix: deploy that version" in text for text in worker.warnings)
+    assert any("run as hotfix. Deploy that version" in text for text in worker.warnings)

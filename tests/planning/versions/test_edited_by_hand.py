@@ -214,7 +214,7 @@ def test_second_deployment_of_a_build_id_is_noticed_and_left_alone() -> None:
 @pytest.mark.parametrize(
     ("build_id", "because"),
     [
-        ("v1", "; its Deployment is being deleted, and will then be created again"),
+        ("v1", "; its Deployment is being deleted, and will be recreated"),
         ("v0", "Temporal does not know it, and its Deployment is being deleted"),
     ],
 )
@@ -267,7 +267,7 @@ def test_strategy_becomes_recreate_where_nobody_else_holds_its_rolling_update(*,
     assert version_deployment(spec, target, "me")["spec"]["strategy"] == (RECREATE if is_held else FILLED_IN)
     assert ("strategy" in target.changed_marks) is is_held
     assert bool(worker.versions.warnings) is not is_held
-    said = "v3: strategy Recreate cannot be applied yet: "
+    said = "v3: strategy Recreate cannot be applied yet, because "
     assert all(warning.startswith(said) for warning in worker.versions.warnings)
     assert all("kubectl patch deployment" in warning for warning in worker.versions.warnings)
 

@@ -32,8 +32,8 @@ def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
     assert template(target, legacy) == running["spec"]["template"]
     (warning,) = worker.versions.warnings
     assert warning == (
-        "v3 keeps its injected variables of environment Current: environment HostPort of its policy only"
-        " applies to a new version"
+        "v3 keeps its injected variables of environment Current: environment HostPort of its policy applies"
+        " only to a new version"
     )
 
 
@@ -69,7 +69,7 @@ def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_appl
     old = versions(worker)["v1"]
     assert old.action is KEEP
     assert template(old) == running["spec"]["template"]
-    assert any(text.startswith("v1 keeps its connection: ") for text in worker.versions.warnings)
+    assert any(text.startswith("v1 keeps its connection, ") for text in worker.versions.warnings)
 
 
 def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
@@ -90,7 +90,7 @@ def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() 
         assert item.reason == "ConnectionChanged"
         assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
         assert "TEMPORAL_HOST_PORT" not in names
-    told = "environment HostPort of its policy only applies to a new version"
+    told = "environment HostPort of its policy applies only to a new version"
     assert any(told in text for text in worker.versions.warnings)
 
 

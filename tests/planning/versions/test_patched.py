@@ -101,7 +101,7 @@ def test_patched_version_is_kept_and_says_so(ledger: dict[str, Any]) -> None:
 def test_version_goes_back_to_what_was_deployed_when_its_patch_is_gone(ledger: dict[str, Any]) -> None:
     plan = plan_of(SPEC, patched(live("v1"), WHOLE_PATCH), live("v3"), ledger=ledger)
     assert (plan.action, plan.reason) == (UPDATE, "Patched")
-    assert "was removed: the deployed values come back, and its pods restart" in plan.because
+    assert "was removed: the original values are restored, and its pods restart" in plan.because
     assert template(plan) == live("v1")["spec"]["template"]
     assert "twgen.io/patched" not in annotations(plan, SPEC)
 
@@ -239,7 +239,7 @@ def test_container_that_the_version_does_not_have_is_warned_of() -> None:
     spec = patching(VersionPatch("v1", (STRAY_PATCH, IMAGE_PATCH)))
     worker = planned(serving(DRAINING), spec)
     assert worker.versions.warnings == (
-        "v1: patches of its RolloutPolicy name container 'sidecar', but it only has worker",
+        "v1: patches of its RolloutPolicy name container 'sidecar', but its pods only have worker",
     )
     [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
     assert plan.patch == (IMAGE_PATCH,)
@@ -267,8 +267,8 @@ def test_replicas_of_a_patch_do_not_fight_an_autoscaler() -> None:
     [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
     assert plan.replicas == 3
     assert (
-        "v1: replicas in patches of its RolloutPolicy have no effect: attached template cpu sets the replicas"
-        in worker.versions.warnings
+        "v1: replicas in patches of its RolloutPolicy have no effect,"
+        " because the autoscaler cpu sets the replicas" in worker.versions.warnings
     )
 
 
@@ -296,7 +296,7 @@ def test_patch_for_a_version_that_is_gone_is_warned_of_with_one_that_is_there() 
     spec = patching(VersionPatch("v11", (IMAGE_PATCH,)), spec=SPEC)
     [warning] = warnings(serving(DRAINING), spec)
     assert warning == (
-        "workers of shop: version v11 does not exist or no longer exists: remove it from patches of the"
+        "workers of shop: version v11 does not exist, or no longer exists. Remove it from patches of the"
         " RolloutPolicy; did you mean v1?"
     )
 

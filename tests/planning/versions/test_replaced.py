@@ -150,7 +150,7 @@ def test_object_that_counts_as_gone_comes_back_by_the_rollout_while_that_has_ano
     [
         ({"driver": Driver.JOB}, ""),
         ({"driver": Driver.HOOK}, ""),
-        ({"driver": Driver.AUTO}, "the Job of its rollout does that; without a Job, run `kubectl delete"),
+        ({"driver": Driver.AUTO}, "the Job of its rollout does this; without a Job, run `kubectl delete"),
         ({"driver": Driver.NONE}, "until then: run `kubectl delete horizontalpodautoscaler -n shop"),
         ({"owner_references": OwnerReferences.NONE, "driver": Driver.JOB}, "until then: run `kubectl delete"),
     ],

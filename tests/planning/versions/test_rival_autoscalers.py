@@ -34,8 +34,8 @@ def warnings(
 def test_autoscaler_beside_that_of_a_template_is_warned_of_and_the_other_one_is_to_be_kept() -> None:
     [warning] = warnings(OURS, THEIRS)
     assert warning == (
-        f"v3: {HPA} {NAME} and {SCALED_OBJECT} by-hand scale the same Deployment, and each undoes the"
-        f" decisions of the others: keep only {HPA} {NAME}"
+        f"v3: {HPA} {NAME} and {SCALED_OBJECT} by-hand scale the same Deployment and undo each"
+        f" other's decisions: keep only {HPA} {NAME}"
     )
 
 

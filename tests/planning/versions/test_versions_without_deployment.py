@@ -80,7 +80,7 @@ def test_version_that_comes_back_as_recorded_for_another_place_is_warned_of() ->
     says = temporal(version("v3"), version("v1", S.DRAINING), traffic=routing())
     for record, is_warned in ((elsewhere, True), (live("v1", 2), False)):
         plan = planned(situation(says, [live("v3")], {"v1": record}))
-        told = [warning for warning in plan.versions.warnings if warning.startswith("v1 is created again")]
+        told = [warning for warning in plan.versions.warnings if warning.startswith("v1 is recreated")]
         assert bool(told) is is_warned
         assert all("temporal.example.com:7233 other" in warning for warning in told)
 
@@ -221,7 +221,7 @@ def test_deployment_that_nothing_protects_is_rendered_as_it_runs_where_no_source
     says = temporal(version("v3"), version("v1", status))
     for protected, action, fate in (
         (True, VersionAction.NONE, "stays as it is"),
-        (False, VersionAction.KEEP, "because nothing protects its Deployment from pruning"),
+        (False, VersionAction.KEEP, "because its Deployment has no protection from pruning"),
     ):
         found = situation(says, [live("v3"), live("v1", protected=protected)])
         versions = planned(found, spec).versions

@@ -106,13 +106,13 @@ def of_any_kind() -> AttachedResource:
         ({"driver": Driver.JOB}, ""),
         ({"driver": Driver.HOOK}, ""),
         ({"driver": Driver.TICK}, ""),
-        ({"driver": Driver.AUTO}, "the Job of its rollout does that; without a Job, run `echo"),
+        ({"driver": Driver.AUTO}, "the Job of its rollout does this; without a Job, run `echo"),
         ({"driver": Driver.NONE}, "of Deployment payments-v3: run `echo"),
     ],
 )
 def test_whoever_has_no_job_reads_the_command_that_ends_the_wait(policy: dict[str, Any], told: str) -> None:
     found = versions(HeldReplicas(2), replace(with_policy(SCALED, **policy), attached=(of_any_kind(),)))
-    warnings = [warning for warning in found.warnings if "another field manager" in warning]
+    warnings = [warning for warning in found.warnings if "a field manager other than Argo CD" in warning]
     assert len(warnings) == bool(told)
     manifest = (
         '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "payments-v3",'

@@ -1,1 +1,1 @@
-"""The verdict on a version that takes a share of the traffic; its data can be read again at any time."""
+"""Judges a ramping version by its metrics. No state is kept: the measurements can be read again."""

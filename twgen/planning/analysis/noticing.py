@@ -1,7 +1,8 @@
-"""The time until a version with a given failure rate is detected, in a thousand simulated ramps.
+"""Simulates a thousand ramps to find how soon a version with a given failure rate is detected.
 
-Each ramp uses the test that judges real ramps. Workflows start evenly, failures of the target happen at once,
-and the current version does not fail. The same ramps are drawn each time.
+The simulation judges a ramp by the same statistical test as a rollout. Workflows start at even intervals.
+A failing workflow fails immediately, and none fails on the current version. The random seed is fixed, so that
+the result is always the same.
 """
 
 import math
@@ -20,18 +21,18 @@ from twgen.planning.rollout import LONGEST_BLIND
 from twgen.planning.sentences import plain_percentage, spoken
 
 USUAL = Traffic(100, 0.2)
-"""The traffic that steps are checked against, unless the user gives another."""
+"""The traffic that is assumed when the steps of a policy are checked."""
 RAMPS = 1000
-"""The number of ramps that are drawn."""
+"""The number of simulated ramps."""
 _SEED = 20261125
-_MOST_LOOKS = 1000
-"""The most looks at one ramp: in a longer ramp they are further apart than in a real rollout."""
-_MOST_OF_THEM = 0.9
+_MOST_EVALUATIONS = 1000
+"""The most evaluations of one ramp: a longer ramp is evaluated less often than in a real rollout."""
+_NEARLY_ALL = 0.9
 _LONGEST_WAIT = timedelta(days=3650)
-"""The longest time that the last step waits for its workflows."""
+"""The longest time that the last step waits until enough workflows have started."""
 _HOUR = timedelta(hours=1)
 _WIDTH = 12
-"""Standard deviations: numbers further from the mean are never drawn."""
+"""In standard deviations: numbers further from the mean are never drawn."""
 
 
 class _Evaluation(NamedTuple):
@@ -42,36 +43,36 @@ class _Evaluation(NamedTuple):
     target: int
     """The workflows that have started on the target since the ramp began."""
     both: int
-    """Those on the target or on the current version."""
+    """The workflows that have started on either version since then."""
     metrics: frozenset[str]
-    """The names of the metrics that are judged then."""
+    """The names of the metrics that this evaluation judges."""
 
 
 Judged = tuple[tuple[float, frozenset[str]], ...]
-"""The percentages of steps, each with the names of the metrics that are judged there; no entry: all."""
+"""The names of the metrics that are judged at each percentage. At any other step, all metrics are judged."""
 
 
 @lru_cache(maxsize=64)
 def noticed(
     steps: tuple[RolloutStep, ...], analysis: Analysis, traffic: Traffic, judged: Judged = ()
 ) -> tuple[Noticing, ...]:
-    """When each metric of failed workflows detects a version with this failure rate on this ramp."""
-    looks = list(_evaluations(steps, analysis, traffic, judged))
+    """How soon each metric of failed workflows detects a version with the failure rate of `traffic`."""
+    evaluations = list(_evaluations(steps, analysis, traffic, judged))
     return tuple(
-        _of_metric(metric, metric.measure, looks, traffic)
+        _of_metric(metric, metric.measure, evaluations, traffic)
         for metric in analysis.metrics
         if isinstance(metric.measure, WorkflowFailures)
     )
 
 
 def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged = ()) -> Iterator[str]:
-    """The warning that the first step is too short to detect a version that fails one workflow in five."""
+    """A warning if the first step is too short to detect a version that fails one workflow in five."""
     at_first = dict(judged).get(steps[0].percentage)
     noticings = (item for item in noticed(steps, analysis, USUAL, judged) if not item.is_allowed)
     of_first = [item for item in noticings if at_first is None or item.metric in at_first]
     if not of_first:
         return
-    # one metric that detects it is enough
+    # one metric that detects the version is enough
     best = min(of_first, key=lambda noticing: noticing.most.after if noticing.most else timedelta.max)
     first, most = steps[0], best.most
     share = f"{plain_percentage(first.percentage)}%"
@@ -82,7 +83,7 @@ def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged
         at = f"{plain_percentage(most.percentage)}%"
         comes = f"9 of 10 such versions are detected within {spoken(most.after)}, at {at}"
     else:
-        comes = f"{100 * best.unnoticed:.3g}% of such versions become current"
+        comes = f"{100 * best.unnoticed:.3g}% of such versions become current undetected"
     yield (
         f"{share} for {spoken(first.pause)} is too short for metric {best.metric}: if"
         f" {USUAL.starts_per_hour:g} workflows start per hour, a version that fails one in five is detected"
@@ -92,9 +93,9 @@ def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged
 
 
 def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Traffic) -> timedelta | None:
-    """The time that a ramp must stay at the share of a step to be detected; None: more than a month."""
+    """How long a ramp must stay at the share of this step to detect the version; None: over a month."""
     needed, length = None, timedelta(days=30)
-    for _ in range(2):  # the second time with looks as frequent as in a rollout
+    for _ in range(2):  # the second pass evaluates as often as a rollout does
         first = RolloutStep(step.percentage, length)
         noticings = noticed((first,), analysis, traffic)
         most = next(noticing.most for noticing in noticings if noticing.metric == metric)
@@ -107,10 +108,10 @@ def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Tra
 def _evaluations(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
 ) -> Iterator[_Evaluation]:
-    """The evaluations of a rollout: every few minutes, and at the end of each step."""
+    """The points at which a rollout's metrics are evaluated: every few minutes, and as each step ends."""
     every, judged_at = frozenset(metric.name for metric in analysis.metrics), dict(judged)
     ends = _ends(steps, analysis, traffic)
-    apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_LOOKS), timedelta(), 0.0
+    apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_EVALUATIONS), timedelta(), 0.0
     for step, end in zip(steps, ends, strict=True):
         while now < end:
             passed = min(apart, end - now)
@@ -123,7 +124,7 @@ def _evaluations(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """The end of each step: it must be judged, and at the last one, enough workflows must have started."""
+    """When each step ends: once its metrics are judged. The last one also waits for enough workflows."""
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -137,12 +138,12 @@ def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) ->
 
 
 def _starting(step: RolloutStep, traffic: Traffic) -> float:
-    """The number of workflows that start on the target in an hour."""
+    """The number of workflows that start on the target per hour."""
     return traffic.starts_per_hour * step.percentage / 100
 
 
 def _of_metric(
-    metric: Metric, measure: WorkflowFailures, looks: Sequence[_Evaluation], traffic: Traffic
+    metric: Metric, measure: WorkflowFailures, evaluations: Sequence[_Evaluation], traffic: Traffic
 ) -> Noticing:
     from random import Random
 
@@ -151,26 +152,27 @@ def _of_metric(
     draws = Random(_SEED)  # noqa: S311 - a simulation
     failures, before = [0] * RAMPS, 0
     half = most = None
-    for look in looks:
-        draw, before = _drawn(look.target - before, traffic.failing), look.target
+    for evaluation in evaluations:
+        draw, before = _drawn(evaluation.target - before, traffic.failing), evaluation.target
         failures = [failed + draw(draws.random()) for failed in failures]
-        if metric.name not in look.metrics:
+        if metric.name not in evaluation.metrics:
             continue
-        least = _least_failures(measure, look)
+        least = _least_failures(measure, evaluation)
         failures = [failed for failed in failures if failed < least]
         share = 1 - len(failures) / RAMPS
-        notice = Notice(look.after, look.step.percentage, look.target, look.target / max(look.both, 1))
+        met = evaluation.target / max(evaluation.both, 1)
+        notice = Notice(evaluation.after, evaluation.step.percentage, evaluation.target, met)
         half = half or (notice if share >= 1 / 2 else None)
-        most = most or (notice if share >= _MOST_OF_THEM else None)
+        most = most or (notice if share >= _NEARLY_ALL else None)
         if not failures:
             break
     return Noticing(metric.name, half, most, len(failures) / RAMPS)
 
 
-def _least_failures(measure: WorkflowFailures, look: _Evaluation) -> int:
-    """The number of failed workflows at this look from which the ramp is taken back."""
-    started = look.target
-    bound = upper_bound(0, look.both - look.target) if measure.max_ratio is None else measure.max_ratio
+def _least_failures(measure: WorkflowFailures, evaluation: _Evaluation) -> int:
+    """The smallest number of failed workflows for which this evaluation fails the version."""
+    started = evaluation.target
+    bound = upper_bound(0, evaluation.both - started) if measure.max_ratio is None else measure.max_ratio
     return bisect_left(
         range(started + 1),
         x=True,
@@ -180,7 +182,7 @@ def _least_failures(measure: WorkflowFailures, look: _Evaluation) -> int:
 
 @lru_cache(maxsize=256)
 def _drawn(started: int, failing: float) -> Callable[[float], int]:
-    """The number of failed workflows by a drawn number between 0 and 1: the inverse of the binomial."""
+    """Turns a random number between 0 and 1 into a number of failed workflows: the binomial quantile."""
     width = _WIDTH * math.sqrt(started * failing * (1 - failing)) + _WIDTH
     least, most = (round(started * failing + side) for side in (-width, width))
     least, most = max(0, least), min(started, most)
@@ -191,5 +193,5 @@ def _drawn(started: int, failing: float) -> Callable[[float], int]:
 
 
 def _whole(number: float) -> int:
-    """The whole number of workflows that have started: a sum of many parts may be slightly too small."""
+    """Round down, with a tolerance: a sum of many parts may be slightly too small."""
     return math.floor(number + 1e-6)

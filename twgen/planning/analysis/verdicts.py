@@ -1,10 +1,10 @@
-"""The verdict on a ramping version by its measurements: it fails, it passes, or it is undecided.
+"""Judges a ramping version by its measurements: each metric fails, passes or is undecided.
 
-The test of a ratio of failures is exact for ten workflows and for ten thousand, after any number of looks. It
-is a mixture of likelihood ratios. While the true ratio is at most the bound, the mean below is a nonnegative
-supermartingale that begins at 1, so it reaches `1 / false_alarms` with at most the probability `false_alarms`
-over all looks together (Ville's inequality). Running workflows count as started, so that quick failures do
-not look like many.
+The test of a failure ratio is exact for ten workflows as well as for ten thousand, and may be repeated any
+number of times. It is a mixture of likelihood ratios. While the true ratio is at most the bound, the mean
+likelihood ratio is a nonnegative supermartingale that begins at 1. So the probability that it ever reaches
+`1 / false_alarms` is at most `false_alarms` (Ville's inequality). Running workflows count as started:
+otherwise the failure ratio of a new version would be too high, since failures can end before successes.
 """
 
 import math
@@ -39,23 +39,23 @@ from twgen.versioning.names import filled, placeholders, versioned_deployment_na
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
-"""A version keeps up if it takes this share of the arriving tasks; both rates are rough 30-second means."""
+"""A version keeps up if it takes this share of arriving tasks; both rates are rough 30-second averages."""
 MOST_POINTS = 1000
-"""The most points of one query; for a longer ramp, the newest ones."""
+"""The most points of one query; for a longer ramp, only the newest points are queried."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
-"""The characters that end a string of PromQL, or begin an escape in it."""
+"""The characters that end a PromQL string, or begin an escape sequence in it."""
 _ALTERNATIVES = 24
-"""The number of ratios against which the bound is tested, spaced evenly in log-odds."""
+"""The number of alternative ratios that the bound is tested against, spaced evenly in log-odds."""
 _WORST = 0.95
 """The largest of these ratios."""
 _CONFIDENCE = 0.99
-"""The confidence in the upper bound of a counted ratio."""
+"""The confidence level of the upper bound of a counted ratio."""
 _LEAST_BOUND = 0.001
-"""The bound from a version that never failed."""
+"""The smallest upper bound, even if a version never failed."""
 _PRECISION = 1e-12
 _LEAST_SHOWN = 0.0001
 _COMPARABLE = 10
-"""With fewer workflows of the current version, a wide bound comes from their number, not from the version."""
+"""With fewer workflows on the current version, a high bound only shows that there were few."""
 _WIDE = 0.5
 
 
@@ -67,7 +67,7 @@ def judgements(
     *,
     is_last: bool,
 ) -> tuple[Judgement, ...]:
-    """The verdict of each metric, in their order, on a version that is measured since `since`.
+    """The verdict of each metric on a version that is measured since `since`, in the order of the analysis.
 
     `is_last`: the version is at its last step.
     """
@@ -77,7 +77,7 @@ def judgements(
 
 
 def metrics_sentence(judged: Iterable[Judgement], verdict: Verdict) -> str:
-    """The reasons of all metrics with this verdict, in a sentence; empty: no metric has it."""
+    """The reasons of all metrics with this verdict, as a sentence; empty: no metric has it."""
     return "; ".join(f"{item.metric}: {item.because}" for item in judged if item.verdict is verdict)
 
 
@@ -94,7 +94,7 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
 
 
 def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
-    """By the kind of the metric; a measurement of another kind is from an earlier metric with its name."""
+    """The verdict by kind of metric; a measurement of another kind is from an earlier metric of this name."""
     name, verdict = metric.name, Verdict.PASSES
     match metric.measure, measured:
         case WorkflowFailures() as measure, Measurement(failures=Failures() as failures):
@@ -122,8 +122,8 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
                     f" {backlog.added:.3g} tasks arrive per second, and its workers take"
                     f" {backlog.dispatched:.3g}"
                 )
-                # the versions that share a task queue share its oldest task: only the rates show which one
-                # falls behind
+                # versions that share a task queue also share its oldest task: only the rates show which
+                # version falls behind
                 if backlog.dispatched >= _KEEPS_UP * backlog.added:
                     verdict = Verdict.UNDECIDED
                     because = f"{because}: it keeps up, so the old task may belong to another version"
@@ -132,12 +132,12 @@ def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgeme
 
 
 def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
-    """The query with the names of the target instead of their placeholders, with any characters."""
+    """The query with its placeholders replaced by the escaped names of the target."""
     deployment = versioned_deployment_name(spec.name, spec.build_id)
     names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
 
     def escaped(match: re.Match[str]) -> str:
-        # escaped bytes mean the same within " and ', but between ` there are no escapes
+        # escaped bytes mean the same between " and ', but a string between ` has no escapes
         return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
 
     return filled(measure.query, {key: _UNSAFE.sub(escaped, name) for key, name in names.items()})
@@ -148,7 +148,7 @@ def moments(
 ) -> tuple[datetime, datetime] | None:
     """The first and the last moment to query, whole intervals apart; None: the first is in the future.
 
-    The intervals begin with the ramp, so that every look queries the same moments.
+    The intervals begin with the ramp, so that every evaluation queries the same moments.
     """
     begin = later(since, initial_delay)
     passed = (now - begin) // measure.interval
@@ -163,7 +163,7 @@ def _judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point])
     limits += ["without data"] if measure.no_data is NoData.FAIL else []
     bound = measure.least if measure.most is None else measure.most
     if not points:
-        because = f"its first point comes {spoken(measure.interval)} after measuring starts"
+        because = f"it has no point yet: it is measured every {spoken(measure.interval)}"
         return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
     outside = sum(_is_outside(measure, point.value) for point in points)
     newest = points[-1].value
@@ -187,9 +187,9 @@ def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
 
 
 def false_alarm(failed: int, started: int, bound: float) -> float:
-    """The probability, over all looks so far, that a version at the bound looks as bad as this.
+    """The probability, over all evaluations so far, that a version at the bound has so many failures.
 
-    With a bound that is not below the largest alternative there is no test: 1.
+    1 if the bound is not below the largest alternative, because then there is no test.
     """
     ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
     if not ratios:
@@ -201,7 +201,7 @@ def false_alarm(failed: int, started: int, bound: float) -> float:
 
 
 def upper_bound(failed: int, started: int) -> float:
-    """The largest ratio that still fits this number of failures, with 99% confidence; at least 0.001.
+    """The largest failure ratio that is consistent with these numbers, at 99% confidence; at least 0.001.
 
     One-sided, by Clopper and Pearson (https://doi.org/10.1093/biomet/26.4.404).
     """
@@ -215,7 +215,7 @@ def upper_bound(failed: int, started: int) -> float:
 
 
 def probability(failed: int, started: int, ratio: float) -> float:
-    """The probability that exactly this many fail, at a ratio above 0 and below 1."""
+    """The probability that exactly this many fail; the ratio is above 0 and below 1."""
     choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
     return math.exp(choose + failed * math.log(ratio) + (started - failed) * math.log1p(-ratio))
 
@@ -232,14 +232,14 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
     alarm = false_alarm(failed, started, bound)
     because = f"{failed} of {started} failed ({100 * ratio:.3g}%), bound {100 * bound:.3g}%"
     if alarm <= measure.false_alarms:
-        # a smaller number is of little use to people
+        # a smaller number would not help a reader
         chance = f"{100 * alarm:.2g}%" if alarm >= _LEAST_SHOWN else "below 0.01%"
         because = f"{because}, chance of a false alarm {chance}"
         return Judgement(name, Verdict.FAILS, because, ratio, bound)
     compared = failures.current if measure.max_ratio is None else None
     if failed and compared and bound > _WIDE and compared.started < _COMPARABLE:
         few = counted(compared.started, "workflow")
-        because = f"{because}; only {few} started on the current version, too few to compare with"
+        because = f"{because}; only {few} started on the current version, too few for a comparison"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     if is_last and started < measure.at_least:
         because = f"{because}; at least {measure.at_least} must start before the last step ends"
@@ -249,7 +249,7 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
 
 @lru_cache(maxsize=64)
 def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
-    """The evidence for each alternative that one failure, and one workflow without failure, adds."""
+    """For each alternative ratio, the evidence that a failure adds, and that a success adds."""
     if not 0 < bound < _WORST:
         return ()
     first, last = math.log(bound / (1 - bound)), math.log(_WORST / (1 - _WORST))
@@ -261,7 +261,7 @@ def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
 def _at_most(failed: int, started: int, ratio: float) -> float:
     """The probability that at most this many fail; the ratio is above `failed / started`."""
     total = term = probability(failed, started, ratio)
-    # each term is smaller than the one before: of millions, some hundred are enough
+    # each term is smaller than the one before: of millions of terms, a few hundred are enough
     for count in range(failed, 0, -1):
         term *= count * (1 - ratio) / ((started - count + 1) * ratio)
         total += term

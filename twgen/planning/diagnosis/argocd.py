@@ -1,4 +1,4 @@
-"""Problems of an Argo CD: of its plugin, its settings and its Applications."""
+"""Checks an Argo CD installation: its plugin, its settings and its Applications."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from functools import partial
 from twgen.model.diagnosis import (
     ArgoApplication,
     ArgoInstallation,
-    Finding,
+    DoctorFinding,
     Plugin,
     Seen,
     Severity,
@@ -20,23 +20,23 @@ from twgen.model.plan import Plan
 from twgen.model.problem import counted
 from twgen.model.rollout import Driver
 from twgen.model.times import parse_duration
-from twgen.planning.refresh import not_looked_at
+from twgen.planning.refresh import not_refreshed
 from twgen.planning.sentences import spoken
 from twgen.planning.version_status import release_of
 from twgen.versioning.build_ids import image_tag
 
 PLUGIN = "twgen"
-"""The name of the plugin in Argo CD; a version may follow it."""
+"""The name of the plugin in Argo CD; a version may be appended to it."""
 OLDEST_ARGOCD = (2, 14)
 _TRACKS_BY_ANNOTATION = (3,)
 _SKIPS_HOOKS_FROM = (3, 5)
-"""Older ones skip hooks only of an Application with manifest-generate-paths."""
+"""An older Argo CD skips hooks only if the Application has the annotation manifest-generate-paths."""
 _SKIPS_NO_HOOKS = {(3, 5, 0), (3, 5, 1)}
-"""The later versions that are known to run all hooks; see docs/jobs.md."""
+"""Versions from then on that are known to run all hooks; see docs/jobs.md."""
 _RENDER_ENDS = 40.0
-"""The seconds that the plugin may read servers, if TWGEN_TIMEOUT is not set."""
+"""The time that the plugin may take to read servers, in seconds, if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
-"""The seconds that a render may take, if `controller.repo.server.timeout.seconds` is not set."""
+"""The time that a render may take, in seconds, if `controller.repo.server.timeout.seconds` is not set."""
 _COSTLY = {
     "PruneLast=true": "pruning and the next commit wait until every object is healthy",
     "Replace=true": "each sync scales autoscaled Deployments back to one pod",
@@ -44,13 +44,13 @@ _COSTLY = {
 }
 _STARTS_WITHIN = timedelta(minutes=1)
 """The time that a healthy Pod may need to start."""
-_FINDING = partial(Finding, "Argo CD")
+_FINDING = partial(DoctorFinding, "Argo CD")
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
-"""The problems of a Pod that may still be starting."""
+"""The states of a Pod that may still be starting."""
 
 
 def seconds_of(text: str) -> float | None:
-    """A length as settings have it, `90`, `90s` or `1m30s`; None: it is not valid."""
+    """The seconds of a setting such as `90`, `90s` or `1m30s`; None: it is not valid."""
     try:
         return parse_duration(
             f"{text.strip()}s" if text.strip().isdecimal() else text.strip()
@@ -59,8 +59,8 @@ def seconds_of(text: str) -> float | None:
         return None
 
 
-def is_looked_after(namespace: str, argocd: ArgoInstallation) -> bool:
-    """The Argo CD manages the Applications of a namespace; True if its settings are unknown."""
+def is_managed(namespace: str, argocd: ArgoInstallation) -> bool:
+    """Whether the Argo CD manages the Applications of a namespace; True if its settings are unknown."""
     if namespace == argocd.namespace or argocd.settings is None:
         return True
     patterns = argocd.settings.get("application.namespaces", "").split(",")
@@ -76,13 +76,13 @@ def _fits(namespace: str, pattern: str) -> bool:
     return fnmatchcase(namespace, pattern)
 
 
-def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iterator[Finding]:
-    """The findings about an Argo CD."""
+def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iterator[DoctorFinding]:
+    """The findings about an Argo CD installation."""
     if (numbers := release_of(argocd.version)) and numbers < OLDEST_ARGOCD:
         oldest = ".".join(map(str, OLDEST_ARGOCD))
         why = "it starts plugins differently, and prunes objects that twgen protects"
         yield _FINDING(f"its version is {argocd.version}", why, f"upgrade it to {oldest} or newer")
-    applications = [item for item in argocd.applications if is_looked_after(item.namespace, argocd)]
+    applications = [item for item in argocd.applications if is_managed(item.namespace, argocd)]
     if applications and not argocd.plugin:
         yield _FINDING(
             "its repo-server has no container named twgen",
@@ -98,7 +98,7 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         yield from _of_application(application, argocd, plan.now)
 
 
-def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[Finding]:
+def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[DoctorFinding]:
     where = f"-n {argocd.namespace}"
     if (image := operator.rollout.image) and not are_the_same(image, plugin.image):
         yield _FINDING(
@@ -123,7 +123,7 @@ def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> 
         )
 
 
-def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan) -> Iterator[Finding]:
+def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan) -> Iterator[DoctorFinding]:
     settings = argocd.settings
     if settings is None:
         return
@@ -132,12 +132,12 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     if any(".git" in pattern.strip().split("/") for pattern in excluded):
         yield _FINDING(
             "reposerver.plugin.tar.exclusions hides .git from plugins",
-            "if ledger and cluster lose a version, twgen cannot find it in the commits",
+            "if a version is lost from the ledger and the cluster, twgen cannot find it in the commits",
             f"remove .git from it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
             Severity.ADVICE,
         )
-    # limits by which Argo CD ends a hook too early, or a render before twgen reports what is slow
+    # a short limit ends a hook too early, or ends a render before twgen can report which server was slow
     policies = (worker.spec.policy for worker in plan.workers)
     holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
     longest = max(holds, default=timedelta())
@@ -145,7 +145,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     if limit.isdecimal() and 0 < int(limit) < longest.total_seconds():
         yield _FINDING(
             f"controller.sync.timeout.seconds is {limit}, but a hook may take {spoken(longest)}",
-            "the sync stops the hook in the middle of a rollout, and nothing starts it again",
+            "the sync stops the hook in the middle of a rollout, and nothing restarts it",
             _set_parameter(argocd, "controller.sync.timeout.seconds", int(longest.total_seconds()) + 300)
             + ", or use driver Job",
         )
@@ -154,7 +154,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     if waits.isdecimal() and 0 < int(waits) <= ends:
         yield _FINDING(
             f"it ends a render after {waits}s, but the plugin reads servers for up to {ends:g}s",
-            "it cuts a slow render off before twgen can report what was slow",
+            "it ends a slow render before twgen can report which server was slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
             Severity.ADVICE,
         )
@@ -163,14 +163,14 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
         yield _FINDING(
             "it tracks objects by a label",
             "it may prune objects of another owner that have the same label",
-            f"track by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
+            f"track them by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
             """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
             Severity.ADVICE,
         )
 
 
-def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[Finding]:
-    """Advice about hooks that this Argo CD may skip, unless tick would take over their rollouts."""
+def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[DoctorFinding]:
+    """Advice about hooks that this Argo CD may skip, unless tick would take over those rollouts."""
     hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
     numbers = release_of(argocd.version)
     runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
@@ -178,7 +178,7 @@ def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None
         yield _FINDING(
             f"its version ({argocd.version or 'unknown'}) may apply a commit without the hook of"
             f" {counted(len(hooks), 'worker')} with driver Hook, such as {hooks[0].spec.worker_deployment}",
-            "the traffic then stays where it is, although the Application is Synced and Healthy",
+            "the traffic then does not move, although the Application is Synced and Healthy",
             "let tick take over such rollouts (it needs tick.rollouts in its OperatorConfig, and"
             " TWGEN_ARGOCD_SERVER), or use driver Job: see docs/jobs.md",
             Severity.ADVICE,
@@ -194,7 +194,7 @@ def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
 
 
 def are_the_same(image: str, other: str) -> bool:
-    """By repository, and by the digest or the tag if both have one; True if they have neither in common."""
+    """Whether two images are the same: same repository, and same digest, or same tag, if both have one."""
     both = (image, other)
     tags, digests = [*map(image_tag, both)], [text.partition("@")[2] for text in both]
     names = {text.partition("@")[0].removesuffix(f":{tag}") for text, tag in zip(both, tags, strict=True)}
@@ -205,15 +205,15 @@ def are_the_same(image: str, other: str) -> bool:
     return not all(tags) or tags[0] == tags[1]
 
 
-def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[Finding]:
+def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[DoctorFinding]:
     """The findings about tick."""
     because = "renders can be up to a day old, and rollouts are not monitored"
     yield from not_running(tick.name, tick.pods, now, because)
     if (image := operator.rollout.image) and not are_the_same(image, tick.image):
-        yield Finding(
+        yield DoctorFinding(
             tick.name,
             f"it runs image {tick.image}, but the Jobs run {image}",
-            "it may misread intents of another release, and refresh without effect",
+            "it may misread intents that another release rendered, and refresh without effect",
             "use one image for both",
             Severity.ADVICE,
         )
@@ -221,31 +221,33 @@ def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterat
 
 def _of_application(
     application: ArgoApplication, argocd: ArgoInstallation, now: datetime
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     about, where = f"Application {application.name}", named(application.name)
     if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
-        yield Finding(
+        yield DoctorFinding(
             about,
             f"it uses a plugin named {application.plugin}, but the plugin's name is {PLUGIN}",
             "Argo CD finds no plugin to render it",
             f"set spec.source.plugin.name in its manifest to {PLUGIN}",
         )
     for error in application.errors:
-        yield Finding(
+        yield DoctorFinding(
             about,
             f"Argo CD reports {error}",
             "its commits are not applied",
-            f"fix that, then run `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
+            f"fix this error, then run `kubectl annotate application {where}"
+            " argocd.argoproj.io/refresh=hard`",
         )
-    if late := not_looked_at(application.asked_since, now):
-        yield Finding(
+    if late := not_refreshed(application.asked_since, now):
+        yield DoctorFinding(
             about,
             late,
             "no commit is applied, even if it shows Synced",
-            f"restart it: `kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
+            "restart its repo-server:"
+            f" `kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
         )
     if application.renders_by_path:
-        yield Finding(
+        yield DoctorFinding(
             about,
             "it has the annotation argocd.argoproj.io/manifest-generate-paths",
             "a commit may be applied without its hooks, or not at all (argo-cd issues 22795 and 27875)",
@@ -260,13 +262,13 @@ def _of_application(
         automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
         advice.append(("it is synced by hand", waits, automate))
     elif not application.heals:
-        late = "changes that are due by time wait for the next commit, and a deleted Job is not created again"
+        late = "changes that become due wait for the next commit, and Argo CD does not recreate a deleted Job"
         advice.append(("automated.selfHeal is false", late, _automate(application, "selfHeal")))
     if application.is_automated and not application.prunes:
         stays = "versions that are no longer needed stay, and the Application stays OutOfSync"
         advice.append(("automated.prune is false", stays, _automate(application, "prune")))
     for says, because, remedy in advice:
-        yield Finding(about, says, because, remedy, Severity.ADVICE)
+        yield DoctorFinding(about, says, because, remedy, Severity.ADVICE)
 
 
 def _automate(application: ArgoApplication, *settings: str) -> str:
@@ -277,17 +279,17 @@ def _automate(application: ArgoApplication, *settings: str) -> str:
 
 
 def named(name: str) -> str:
-    """`<namespace>/<name>` as arguments of kubectl."""
+    """`<namespace>/<name>` as kubectl arguments."""
     namespace, _, plain_name = name.partition("/")
     return f"-n {namespace} {plain_name}"
 
 
 def not_running(
     about: str, stuck: Iterable[Seen], now: datetime, because: str, owner: str = ""
-) -> Iterator[Finding]:
-    """A problem for each object that is kept from running, unless it may still be starting."""
+) -> Iterator[DoctorFinding]:
+    """A finding for each object that does not run, unless it may still be starting."""
     for item in stuck:
         if item.problem not in STARTS or now - item.since >= _STARTS_WITHIN:
             kind, _, name = item.name.partition(" ")
             remedy = f"read its events: `kubectl describe {kind.lower()} {named(name)}`"
-            yield Finding(about, f"{item.name}{owner} {item.problem}", because, remedy)
+            yield DoctorFinding(about, f"{item.name}{owner} {item.problem}", because, remedy)

@@ -1,4 +1,4 @@
-"""All problems of an installation, one rule after the other."""
+"""The rules by which `twgen doctor` finds problems of an installation."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from twgen.model.diagnosis import Finding, Installation, Severity
+from twgen.model.diagnosis import DoctorFinding, Installation, Severity
 from twgen.model.operator import Operator
 from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS
@@ -28,30 +28,32 @@ from twgen.versioning.names import MarkKey
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
-"""An intent is applied some time before its Job: a hook waits for the pods of the target."""
+"""An intent may have no Job for this long: a hook begins only when the pods of the target are ready."""
 _DOES_NOT_MOVE = "its traffic does not move"
-_PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "do what the message says"
+_PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "follow the advice in the message"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""A person or a rollout makes these marks; if a rollout made it, the mark says why."""
+"""These marks come from a person, or from a rollout, which then adds a reason."""
 _CANNOT_RUN = re.compile(
     r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
 )
-"""Of the newest Pod. One that starts, or has no node yet, is no problem."""
+"""The states in which a Pod cannot run. A Pod that is starting, or has no node yet, is not a problem."""
 OLDEST_TEMPORAL = (1, 29, 1)
 _NEAR_FULL = 0.9
 _READS_A_SECOND = 45
-"""The Worker Deployments that twgen describes in a second, a little below Temporal's rate limit."""
+"""The number of Worker Deployments that twgen reads per second, slightly below Temporal's rate limit."""
 _SLOW_LOOK = timedelta(seconds=30)
 _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""To make room for a new version, a server deletes the oldest of these that no worker polls for."""
+"""To make room for a new version, a server deletes the oldest version in these states without pollers."""
 
 
-def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
-    """All problems, the worse ones first."""
+def findings(
+    installation: Installation, plan: Plan, world: World, operator: Operator
+) -> tuple[DoctorFinding, ...]:
+    """All findings, problems first."""
     edited, other = f"apply it again: {_applied_again('')}", "fix the reported error"
     remedies = [(why, edited if "was edited by hand" in why else other) for why in installation.failures]
     all_findings = [
-        *(Finding("reading", failure, "its state is unknown", remedy) for failure, remedy in remedies),
+        *(DoctorFinding("reading", failure, "its state is unknown", remedy) for failure, remedy in remedies),
         *of_rights(installation),
         *_of_rollouts(installation, plan.now),
         *_of_settings(installation, operator),
@@ -60,7 +62,10 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *_of_temporal(installation, plan, world),
         *(finding for item in plan.workers for finding in _of_worker(item, world, plan.now, installation)),
-        *(Finding("cluster", warning, _PLAN_WARNS, _DO_IT, Severity.ADVICE) for warning in plan.warnings),
+        *(
+            DoctorFinding("cluster", warning, _PLAN_WARNS, _DO_IT, Severity.ADVICE)
+            for warning in plan.warnings
+        ),
         *_without_tick(plan, installation, world),
         *findings_of_orphans(installation.orphans),
     ]
@@ -68,12 +73,12 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
     return tuple(sorted(different, key=lambda finding: finding.severity is not Severity.PROBLEM))
 
 
-def _of_settings(installation: Installation, operator: Operator) -> Iterator[Finding]:
+def _of_settings(installation: Installation, operator: Operator) -> Iterator[DoctorFinding]:
     """The findings about clocks, the image of the Jobs, and the kinds that may be attached."""
     ahead = installation.clock_ahead
     if ahead is not None and abs(ahead) > _CLOCKS_APART:
         direction = "ahead of" if ahead > timedelta() else "behind"
-        yield Finding(
+        yield DoctorFinding(
             "clocks",
             f"the API server's clock is {spoken(abs(ahead))} {direction} this machine's clock",
             "pauses, sunsets and rollbacks are timed by different clocks",
@@ -81,31 +86,31 @@ def _of_settings(installation: Installation, operator: Operator) -> Iterator[Fin
         )
     image = operator.rollout.image
     if image and "@" not in image and image_tag(image) in {"", "latest"}:
-        yield Finding(
+        yield DoctorFinding(
             "rollout.image",
             f"{image} can be a different image tomorrow",
             "a Job rejects intents that another release rendered",
             "use the tag of a release, or a digest (`image@sha256:...`), in the OperatorConfig",
         )
     for kind in sorted(installation.cluster_scoped, key=str):
-        yield Finding(
+        yield DoctorFinding(
             "attached.kinds",
             f"{kind} is a cluster-scoped kind",
-            "each version gets a copy in its own namespace, so a render with it cannot be applied",
-            "remove it from attached.kinds of the OperatorConfig; keep such an object next to the specs",
+            "each version gets a copy in its namespace, so a render with such an object cannot be applied",
+            "remove it from attached.kinds of the OperatorConfig, and commit such objects next to the specs",
         )
 
 
-def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
+def _of_rollouts(installation: Installation, now: datetime) -> Iterator[DoctorFinding]:
     for worker, stuck in sorted(installation.stuck.items()):
-        first = "fix that, and Kubernetes continues; "
+        first = "once this is fixed, Kubernetes continues by itself; "
         if "Image" in stuck.problem:
             first = "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
         for finding in not_running(worker, [stuck], now, _DOES_NOT_MOVE, " of its rollout"):
             yield replace(finding, remedy=f"{first}{finding.remedy}")
     for worker, why in sorted(installation.left_alone.items()):
         namespace, _, name = worker.partition("/")
-        yield Finding(
+        yield DoctorFinding(
             worker,
             why,
             _DOES_NOT_MOVE,
@@ -113,25 +118,25 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             f" it again: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, job in sorted(installation.outdated_jobs.items()):
-        yield Finding(
+        yield DoctorFinding(
             worker,
-            f"Job {job} ran for an earlier intent, which was deleted and created again",
-            "its traffic does not move: Argo CD creates no second Job of that name",
-            f"run `kubectl delete job {job} -n {worker.partition('/')[0]}` (`twgen tick` does this by"
-            " itself)",
+            f"Job {job} ran for an earlier intent, which was deleted and recreated",
+            "its traffic does not move: Argo CD creates no second Job with the same name",
+            f"run `kubectl delete job {job} -n {worker.partition('/')[0]}` (`twgen tick` does this"
+            " automatically)",
         )
     for worker, since in sorted(installation.jobless.items()):
         if (age := now - since) > _HAS_A_JOB_WITHIN:
-            yield Finding(
+            yield DoctorFinding(
                 worker,
-                f"its intent is {spoken(age, units=1)} old, but no Job has worked on it",
+                f"its intent is {spoken(age, units=1)} old, but no Job has run for it",
                 _DOES_NOT_MOVE,
                 f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     tick = installation.tick
     for worker, may_take_over in sorted(installation.skipped.items()):
         until = " until tick takes it over" if may_take_over and tick and tick.takes_over else ""
-        yield Finding(
+        yield DoctorFinding(
             worker,
             "Argo CD applied this commit without its hooks",
             f"{_DOES_NOT_MOVE}{until}",
@@ -139,7 +144,7 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
         )
     for worker, why in sorted(installation.failing.items()):
         if why:
-            yield Finding(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
+            yield DoctorFinding(worker, f"its rollout fails: {why}", _DOES_NOT_MOVE, "fix the reported error")
 
 
 def _applied_again(application: str) -> str:
@@ -148,14 +153,14 @@ def _applied_again(application: str) -> str:
     return "sync its Application, or apply the output of `twgen render`"
 
 
-def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterator[Finding]:
+def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterator[DoctorFinding]:
     for (address, namespace), number in sorted(installation.worker_deployments.items()):
         if number >= DEFAULT_LIMIT * _NEAR_FULL:
-            yield Finding(
+            yield DoctorFinding(
                 f"Temporal {address}, namespace {namespace}",
                 f"it has {number} Worker Deployments",
                 f"at its limit (by default {DEFAULT_LIMIT}), a server rejects polls of new workers",
-                "delete unused ones (`temporal worker deployment delete`), or raise the limit"
+                "delete unused Worker Deployments (`temporal worker deployment delete`), or raise the limit"
                 " (`matching.maxDeployments`)",
                 Severity.PROBLEM if number >= DEFAULT_LIMIT else Severity.ADVICE,
             )
@@ -169,10 +174,10 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
         known = temporal.versions if temporal else ()
         number = sum(each.status not in _MAKES_ROOM or each.build_id in polling for each in known)
         if number >= MOST_VERSIONS * _NEAR_FULL:
-            yield Finding(
+            yield DoctorFinding(
                 item.spec.worker_deployment,
                 f"{number} of its versions have traffic, open workflows or pods",
-                f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new one",
+                f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new version",
                 "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
                 " (`matching.maxVersionsInDeployment`)",
                 Severity.PROBLEM if number >= MOST_VERSIONS else Severity.ADVICE,
@@ -181,12 +186,12 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
         if (numbers := release_of(version)) and numbers < OLDEST_TEMPORAL:
             remedy = f"upgrade it to {'.'.join(map(str, OLDEST_TEMPORAL))} or newer"
             why = "its Worker Deployments lack fields that twgen reads for rollouts and drainage"
-            yield Finding(f"Temporal {address}", f"its version is {version}", why, remedy)
+            yield DoctorFinding(f"Temporal {address}", f"its version is {version}", why, remedy)
     yield from _of_rates(installation, plan)
 
 
-def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
-    """Findings about a Temporal namespace that takes longer to read than a render or tick may take."""
+def _of_rates(installation: Installation, plan: Plan) -> Iterator[DoctorFinding]:
+    """Findings about Temporal namespaces that take longer to read than a render or a tick may take."""
     places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
     every = installation.tick.every if installation.tick else None
     for (address, namespace), number in sorted(places.items()):
@@ -196,28 +201,28 @@ def _of_rates(installation: Installation, plan: Plan) -> Iterator[Finding]:
             f"reading {counted(number, 'worker')} takes at least {spoken(length)}, because of its rate limit"
         )
         if length > _SLOW_LOOK:
-            yield Finding(
+            yield DoctorFinding(
                 about,
                 says,
                 "by default the plugin ends a render after 40s (TWGEN_TIMEOUT)",
-                "split them into several Applications",
+                "split the workers into several Applications",
                 Severity.ADVICE,
             )
         if every and length > every:
-            yield Finding(
+            yield DoctorFinding(
                 about,
                 says,
-                f"tick checks them every {spoken(every)}, so it sees changes late",
+                f"tick should check them every {spoken(every)}, so it sees changes late",
                 f"set TWGEN_EVERY of tick to more than {spoken(length)}",
                 Severity.ADVICE,
             )
 
 
 def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
-    """The rollout does not continue automatically, although no person decided that."""
+    """The rollout has stopped until a person acts, although no person stopped it."""
     if mark := _MARKS.get(routing.reason):
         return bool(target.why_marked(mark))
-    # before its Deployment is called stalled, which takes ten minutes; a hook tells nobody of it until then
+    # Kubernetes reports a stalled Deployment only after ten minutes, and a hook reports nothing before that
     pod_problem = target.world.pod_problems.get(target.build_id, "")
     if _CANNOT_RUN.search(pod_problem) and pod_problem in routing.because:
         return True
@@ -228,26 +233,26 @@ def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
 
 def _of_worker(
     item: WorkerPlan, world: World, now: datetime, installation: Installation
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     name, routing, versions = item.spec.worker_deployment, item.routing, item.versions
     target = Target(item.spec, worker_world(item.spec, world), now, item.identity, versions.not_created)
     if _needs_a_person(routing, target):
-        yield Finding(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
+        yield DoctorFinding(name, routing.because, _DOES_NOT_MOVE, f"see docs/reasons.md, {routing.reason}")
     if item.unserved:
-        yield Finding(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
+        yield DoctorFinding(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
     if versions.not_deployed:
-        yield Finding(name, versions.not_deployed, "the committed code does not run", _DO_IT)
+        yield DoctorFinding(name, versions.not_deployed, "the committed code does not run", _DO_IT)
     # twgen can neither restore nor keep the pods of these versions
     lost = tuple(f"{item.build_id} " for item in versions.versions if item.action is VersionAction.NONE)
     for warning in versions.warnings:
         is_lost = warning.startswith(lost)
         if installation.remembers or not is_lost:
             severity = Severity.PROBLEM if is_lost else Severity.ADVICE
-            yield Finding(name, warning, _PLAN_WARNS, _DO_IT, severity)
+            yield DoctorFinding(name, warning, _PLAN_WARNS, _DO_IT, severity)
 
 
-def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
-    """Why what the policies of workers leave to `twgen tick` is not done, which the operator must allow."""
+def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[DoctorFinding]:
+    """Findings about policies that rely on `twgen tick`, if it does not run or the operator forbids it."""
     advice = Severity.ADVICE
     for spec in (item.spec for item in plan.workers):
         policy, temporal = spec.policy, world.workers[spec.key].temporal
@@ -258,19 +263,19 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
         for field, is_set, permission, does, manager_before, otherwise, severity in (
             ("draining", policy.draining, "drains", "end workflows", manager, ends, advice),
             ("keepRecords", keeps_records, "prunes", "delete old versions", manager, keeps, advice),
-            # a rollout becomes the manager by itself
+            # a rollout claims the worker itself
             ("driver", is_by_tick, "rollouts", "carry out rollouts", None, _DOES_NOT_MOVE, Severity.PROBLEM),
         ):
             lacking = _lacking_for(permission, does, spec, installation, manager_before) if is_set else ()
             for why, remedy in lacking:
                 about = f"`{field}` of its policy has no effect: {why}"
-                yield Finding(spec.worker_deployment, about, otherwise, remedy, severity)
+                yield DoctorFinding(spec.worker_deployment, about, otherwise, remedy, severity)
 
 
 def _lacking_for(
     permission: str, does: str, spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The missing requirements and their remedies; `manager` in Temporal, None: it does not matter."""
+    """The missing requirements, with remedies; `manager` is the worker's in Temporal, None: irrelevant."""
     tick, intents = installation.tick, installation.intents
     if not tick:
         if intents is not None and "tick" not in installation.not_checked:
@@ -281,7 +286,7 @@ def _lacking_for(
         yield f"{tick.name} is not allowed to {does}", f"set `tick: {{{permission}: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
         limit = f"{tick.name} only watches namespace {tick.namespace}"
-        yield limit, f"set its TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
+        yield limit, f"set TWGEN_ALL_NAMESPACES of tick, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
     if manager == "":
@@ -289,16 +294,16 @@ def _lacking_for(
         yield "no manager identity is set in Temporal", claim
 
 
-def findings_of_orphans(orphans: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    """A finding for each worker that has Deployments but no intent, by worker."""
+def findings_of_orphans(orphans: Mapping[str, Sequence[str]]) -> Iterator[DoctorFinding]:
+    """A finding for each worker that has Deployments but no intent."""
     for worker, names in sorted(orphans.items()):
         namespace, _, name = worker.partition("/")
         are, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
-        yield Finding(
+        yield DoctorFinding(
             worker,
             f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {pronoun}",
-            "no intent names this worker: it was removed from Git, or its Application was deleted; its pods"
-            " keep running",
+            "no intent names this worker: it was removed from Git, or its Application was deleted, but its"
+            " pods keep running",
             "once no workflow needs them, run "
             f"`kubectl delete deployments,hpa,pdb -n {namespace} -l temporal.io/deployment-name={name}`",
             Severity.ADVICE,

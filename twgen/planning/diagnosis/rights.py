@@ -1,4 +1,4 @@
-"""The rights that every account needs in Kubernetes, and how to grant those that it lacks."""
+"""The rights that each account needs in Kubernetes, and how to grant the missing ones."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -6,13 +6,21 @@ from itertools import chain, product
 from shlex import quote
 from typing import Any
 
-from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity, TickInstallation
+from twgen.model.diagnosis import (
+    Account,
+    DoctorFinding,
+    Installation,
+    Need,
+    Right,
+    Severity,
+    TickInstallation,
+)
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import Driver
 from twgen.planning.sentences import listed
 
 _NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` cannot see rollouts"
-_NO_JOB = "`retry` and `resume` cannot start a Job again"
+_NO_JOB = "`retry` and `resume` cannot restart a Job"
 _CONFIG_MAPS, _PODS = Right("list", "", "configmaps"), Right("list", "", "pods")
 _DEPLOYMENTS, _JOBS = Right("list", "apps", "deployments"), Right("list", "batch", "jobs")
 _DELETE_JOBS = Right("delete", "batch", "jobs")
@@ -20,7 +28,7 @@ _OF_PEOPLE = (
     (_DEPLOYMENTS, "twgen must assume that the Deployment of every version still exists", Severity.PROBLEM),
     (_PODS, "twgen cannot report why a Pod waits or crashes", Severity.ADVICE),
     (_CONFIG_MAPS, _NO_ROLLOUTS, Severity.ADVICE),
-    (_JOBS, "twgen cannot see replays and Jobs that have ended", Severity.ADVICE),
+    (_JOBS, "twgen cannot see replays and finished Jobs", Severity.ADVICE),
     (_DELETE_JOBS, _NO_JOB, Severity.ADVICE),
     (Right("create", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
 )
@@ -44,13 +52,13 @@ def service_account(namespace: str, name: str) -> str:
 
 
 def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """The rights that a person who runs twgen needs in these namespaces."""
+    """The rights that a person needs to run twgen commands for these namespaces."""
     for namespace, (right, without_it, severity) in product(namespaces, _OF_PEOPLE):
         yield Need(Account(user), namespace, right, without_it, severity)
 
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """The right that the plugin needs to read the cluster, which deploy/in-cluster grants."""
+    """The right that the plugin needs to read the cluster; deploy/in-cluster grants it."""
     remedy = "`kubectl apply -f deploy/in-cluster/rbac.yaml`"
     is_usual = user == service_account("argocd", "argocd-repo-server")
     account = Account(user, "the plugin", remedy if is_usual else "")
@@ -60,10 +68,10 @@ def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 
 def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
-    """The rights that tick needs in these namespaces, whose workers have these drivers."""
+    """The rights that tick needs in each namespace, by the drivers of the workers there."""
     home = tick.account.split(":")[2]
     apply = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
-    # for a single namespace, the operator wrote the RoleBinding
+    # a tick for a single namespace has no RoleBinding in deploy/tick: the operator wrote it
     account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
     watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
     for namespace, right in product(watched, _OF_TICK):
@@ -81,15 +89,15 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:
-    """An account that a render creates, with its Role of that name; `application` of Argo CD, empty: none."""
+    """An account that a render creates with its Role; `application` is Argo CD's, empty: it is not used."""
     sync = f"`argocd app sync {application}`, or " if application else ""
     objects = f"ServiceAccount, Role and RoleBinding {name}"
     return Account(user, of, f"restore {objects}: {sync}apply the output of `twgen render`")
 
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
-    """The rights that the Jobs of a worker need, by the rules of the Role that a render would give them."""
-    # an earlier render may have known other versions, but every version with a Deployment needs its rule
+    """The rights that the Jobs of a worker need, by the rules of the Role that a render would create."""
+    # the applied Role may lack new versions: only a version that has a Deployment already needs its rule
     live = {version.deployment for version in worker.versions.versions if version.live}
     for rule in rules:
         for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
@@ -101,11 +109,11 @@ def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[
                 yield Need(account, worker.spec.namespace, right, "its Jobs fail", Severity.PROBLEM)
 
 
-def of_rights(installation: Installation) -> Iterator[Finding]:
-    """The rights that accounts lack: one finding for all rights that one remedy grants."""
+def of_rights(installation: Installation) -> Iterator[DoctorFinding]:
+    """The missing rights and accounts: one finding for all rights that one remedy grants."""
     for account in installation.absent_accounts:
         _, _, namespace, name = account.user.split(":")
-        yield Finding(
+        yield DoctorFinding(
             f"account {namespace}/{name}",
             "this ServiceAccount does not exist",
             f"no Pod of {account.of} can be created",
@@ -120,7 +128,7 @@ def of_rights(installation: Installation) -> Iterator[Finding]:
         yield _refused(needs)
 
 
-def _refused(needs: Sequence[Need]) -> Finding:
+def _refused(needs: Sequence[Need]) -> DoctorFinding:
     """The finding about the rights that one remedy grants."""
     account, namespace, _, without_it, severity = needs[0]
     verbs_by_object: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -137,7 +145,7 @@ def _refused(needs: Sequence[Need]) -> Finding:
     user = account.user.removeprefix(f"{SERVICE_ACCOUNT}:")
     # a ServiceAccount is shown as `<namespace>/<name>`
     name_of_user = user if user == account.user else user.replace(":", "/")
-    return Finding(
+    return DoctorFinding(
         f"account {name_of_user}" if account.user else "Kubernetes",
         f"{subject} is not allowed to {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
@@ -147,7 +155,7 @@ def _refused(needs: Sequence[Need]) -> Finding:
 
 
 def _granted(account: Account, namespace: str, verbs: Sequence[str], resource: str, name: str) -> str:
-    """The commands that give an account a right."""
+    """The commands that grant an account a right."""
     kind, where = ("role", f" -n {namespace}") if namespace else ("clusterrole", "")
     parts = account.user.split(":")
     if account.user.startswith(f"{SERVICE_ACCOUNT}:"):

@@ -1,4 +1,4 @@
-"""The actions on the workflows of draining versions: when a policy has them, and their batch operations."""
+"""The actions on workflows of draining versions: when each is due, and the batch operation that runs it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,19 +24,20 @@ from twgen.versioning.names import MarkKey
 _SAME_TIME = timedelta(minutes=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
 _REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
-"""A signal is sent once, even to a workflow that continues as new; a move needs a replay before it."""
+"""The repeated actions. Workflows are signalled only once, even if they continue as new. A move is not
+repeated, because it needs a new replay."""
 REPEATED_AFTER = timedelta(days=1)
-"""The time from the last turn of an entry to the next."""
+"""The time between two runs of an entry."""
 MOST_REPEATS = 7
-"""An entry is begun again at most this often, for workflows that had not started yet."""
+"""An entry is repeated at most this often, for workflows that started later."""
 _LISTED_LATE = timedelta(minutes=1)
-"""A server may list a workflow only after the batch operation has looked for it."""
+"""A server may list a new workflow too late for the query of a batch operation."""
 
 
 def schedules(
     spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime
 ) -> dict[str, tuple[ScheduledAction, ...]]:
-    """The actions on the open workflows of each draining version, in order, by build ID."""
+    """By build ID, the actions of the policy on the open workflows of a draining version, in order."""
     if not spec.policy.draining or not temporal:
         return {}
     by_build_id = {
@@ -49,7 +50,7 @@ def schedules(
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The schedules of all versions, each entry with its obstacle, if it has one other than the time."""
+    """The actions on all versions. If one must wait for anything but its time, `held_by` has the reason."""
     planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
@@ -60,7 +61,7 @@ def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
-    """The time until which an entry that was begun needs nothing more, by job ID."""
+    """By job ID, the time until which an entry that was begun needs no further action."""
     return {
         scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
@@ -70,7 +71,7 @@ def settled_until(target: Target) -> dict[str, datetime]:
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
-    """The job IDs of the entries whose `after` has passed for a version, whether they were begun or not."""
+    """The job IDs of all entries whose `after` has passed, whether they were begun or not."""
     return frozenset(
         scheduled.job_id
         for schedule in schedules(spec, temporal, now).values()
@@ -80,14 +81,14 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 
 def may_end_workflows(target: Target) -> bool:
-    """The manager of the worker is the identity of the plan, and the worker neither ramps nor is paused."""
+    """We are the manager of the worker, no version ramps, and the rollout is not paused."""
     return target.is_ours and not _why_nothing_ends(target)
 
 
 def _why_nothing_ends(target: Target) -> str:
-    """Why `twgen tick` ends no workflow, as far as is certain; empty: it may."""
+    """Why `twgen tick` must not end workflows now, if that is certain; empty: it may end them."""
     manager, rollout = target.temporal.manager_identity, target.world.rollout
-    # without an identity in the policy, the caller may be a person, and tick has another identity
+    # without an identity in the policy, the caller may be a person, whose identity is not tick's
     if not manager or (target.spec.policy.identity and manager != target.identity):
         return managed_by(manager)
     if target.temporal.routing.ramping:
@@ -100,9 +101,9 @@ def _why_nothing_ends(target: Target) -> str:
 
 
 def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The actions to begin now, one for each version; none for a version whose metadata was not read.
+    """The actions to begin now, at most one for each version whose metadata was read.
 
-    An entry that was begun already may be due again, for workflows that have started since.
+    An entry that was begun earlier may be due again, for workflows that have started since.
     """
     if not may_end_workflows(target):
         return ()
@@ -115,14 +116,14 @@ def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def is_due(scheduled: ScheduledAction, now: datetime) -> bool:
-    """By the time, it is the turn of this entry, for the first time or again."""
+    """Whether the time has come to begin or to repeat this entry."""
     if scheduled.is_begun:
         return scheduled.repeat is not None and scheduled.repeat.at <= now
     return scheduled.is_next and scheduled.at <= now and not scheduled.held_by
 
 
 def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> ScheduledAction | None:
-    """The next entry of the schedule, if it does the same as a person asks for; None: it does not."""
+    """The next entry of a version, if its action is the one that a person requests; None: it is another."""
     if action.older_than or action.to_build_id:
         return None
     schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
@@ -131,15 +132,15 @@ def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> Sched
 
 
 def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, Any]:
-    """The mark of a version before an entry is begun: if twgen is killed, its next run finds the job ID."""
+    """The mark to write before an entry is begun: if twgen is killed, its next run finds the job ID."""
     return _marked(version, scheduled, {})
 
 
 def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
-    """The mark of a version after an entry was begun, with the entries that are marked already.
+    """The mark to write after an entry was begun; it keeps the entries that the version already has.
 
     The entry was begun for the workflows that had started by `at`. A repeat does not change the record of the
-    first time, and it counts only if there were workflows.
+    first run, and it counts only if there were workflows.
     """
     run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
     if not scheduled.repeat:
@@ -155,7 +156,7 @@ def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledAction]:
-    """The entries of its policy. If one is late, the intervals to the later ones stay as written."""
+    """The entries of the policy for one version. A late entry delays all later ones by the same time."""
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
@@ -169,7 +170,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         demand = _demand(action, occurrences[_demand(action)])
         prefix = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
         begun = _begun(marks.get(demand), since, now)
-        # the next answer may report the same moment in another minute: the first recorded job ID counts
+        # the next answer may report the same moment in another minute, so a recorded job ID is kept
         job_id = begun.job_id if begun.job_id.startswith(prefix) else f"{prefix}{since:%Y-%m-%dT%H:%MZ}"
         at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
         is_turn = is_next and not begun.at
@@ -187,12 +188,12 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
             repeat=_repeat(action, job_id, begun),
             is_next=is_turn,
         )
-        # a late entry is begun now at the earliest, and the later entries are delayed by as much
+        # a late entry is begun now at the earliest, and delays the following entries
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
 
 
 def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
-    """The schedule; an entry is not repeated if a later one is repeated for the same workflows."""
+    """The entries, of which none is repeated if a later one is repeated for the same workflows."""
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(
@@ -205,34 +206,34 @@ def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[Sch
 
 
 def _demand(action: DrainingAction, number: int = 1) -> str:
-    """The key of an entry: its action and its workflows, in whatever form they are written.
+    """The key of an entry: its action and its workflows, however the policy writes them.
 
-    Temporal stores it in a mark. If the key of an entry changed, twgen would begin the entry once more.
+    Temporal stores it in a mark. If the key of an entry changed, twgen would begin the entry again.
     """
     demand = (sorted(action.workflow_types), action.signal_name, action.signal_input, number)
     return f"{action.action}-{digest(repr(demand))}"
 
 
 def _begun_of(version: Version) -> Mapping[str, Any] | None:
-    """The marks of the entries that were begun, by demand; None: another client wrote an invalid value."""
+    """The marks of the entries that were begun, by their key; None: another client wrote an invalid value."""
     marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
     return {} if marks is None else marks if isinstance(marks, Mapping) else None
 
 
 class _Begun(NamedTuple):
-    """The state of an entry by its mark."""
+    """The state of an entry, as its mark shows it."""
 
     at: datetime | None = None
-    """When it was begun; None: it was not begun in the present drainage of the version."""
+    """When it was begun; None: not since the version last began to drain."""
     workflows: int | None = None
     job_id: str = ""
     repeats: int = 0
     looked_at: datetime | None = None
-    """It was begun for workflows that started before this time; None: unknown."""
+    """Its newest run was for workflows that started before this time; None: unknown."""
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
-    """The state by a mark; an unreadable one counts as begun now, without repeats: nothing is done twice."""
+    """The state of an entry. If its mark is unreadable, it counts as begun now: nothing is done twice."""
     if mark is None:
         return _Begun()
     try:
@@ -253,7 +254,7 @@ def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
 
 
 def _repeat(action: DrainingAction, job_id: str, begun: _Begun) -> Repeat | None:
-    """The next turn of an entry, for workflows that continue as new or start as children on the version."""
+    """The next repeat of an entry, for workflows that started later, such as children."""
     if action.action not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
         return None
     return Repeat(
@@ -270,10 +271,10 @@ def batch_of(
     job_id: str = "",
     started_after: datetime | None = None,
 ) -> Batch:
-    """The batch operation that applies an action to all workflows pinned to a version, with its own ID.
+    """The batch operation that applies an action to all workflows pinned to a version.
 
-    Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse if the worker has
-    another manager.
+    Raises NegativeAnswer if the version does not drain, and OwnedBySomebodyElse if the worker has another
+    manager.
     """
     spec, version = target.spec, target.versions.get(build_id)
     refuse_other_manager(target)
@@ -289,13 +290,13 @@ def batch_of(
         action = replace(action, to_build_id=_destination(target, build_id, action.to_build_id))
     if action.needs_replay and (why := why_not_moved(target, action.to_build_id)):
         raise NegativeAnswer(
-            f"{spec.worker_deployment}: these workflows were not replayed on {action.to_build_id}, and any"
-            f" that cannot be replayed there get stuck: {why}; to move them anyway, use --without-replay"
+            f"{spec.worker_deployment}: these workflows were not replayed on {action.to_build_id}: {why}."
+            " Workflows that cannot be replayed there get stuck. To move them anyway, use --without-replay"
         )
     query = pinned_to(spec.worker_deployment, build_id)
     if action.workflow_types:
         query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, action.workflow_types))})"
-    # even without an age: the server may begin late, when the version is current again
+    # even without an age: the server may begin the operation late, when the version is current again
     started_before = target.now - (action.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     if started_after:
@@ -310,12 +311,12 @@ def digest(text: str) -> str:
 
 
 def in_words(action: DrainingAction, workflows: str) -> str:
-    """An action on workflows, as an order: `move 2 workflows of v1 to v2`."""
+    """An action on workflows, as an imperative: `move 2 workflows of v1 to v2`."""
     match action.action:
         case BatchAction.MOVE:
             return f"move {workflows} to {action.to_build_id or 'the current version'}"
         case BatchAction.SIGNAL:
-            # a status document does not have the name
+            # a status document does not contain the name
             signal = f"signal {action.signal_name}" if action.signal_name else "a signal"
             return f"send {signal} to {workflows}"
         case BatchAction.CANCEL:
@@ -325,7 +326,7 @@ def in_words(action: DrainingAction, workflows: str) -> str:
 
 
 def _destination(target: Target, build_id: str, requested: str) -> str:
-    """The build ID to which workflows move: by default the current version."""
+    """The build ID that workflows are moved to: by default the current version."""
     name, destination = target.spec.worker_deployment, requested or target.current or ""
     if not destination:
         raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
@@ -333,27 +334,27 @@ def _destination(target: Target, build_id: str, requested: str) -> str:
         raise NegativeAnswer(f"{name}: the workflows are already on {destination}")
     if status_of(destination, target.versions.get(destination), target.temporal) in UNREGISTERED:
         raise NegativeAnswer(
-            f"{name}: no worker of {destination} has polled, so the workflows would wait there forever"
+            f"{name}: no worker of {destination} has polled yet, so moved workflows would wait forever"
         )
     return destination
 
 
 def quoted_text(text: str) -> str:
-    """A text as a literal of a query."""
+    """A text as a literal in a visibility query."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def pinned_to(worker_deployment: str, build_id: str) -> str:
-    """The workflows that are pinned to a version, open or closed."""
+    """The query for the workflows that are pinned to a version, open or closed."""
     version = quoted_text(f"{worker_deployment}:{build_id}")
     return f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
 
 
 def still_open(query: str) -> str:
-    """The workflows of a query that run or are paused: on every server, only these have no close time."""
+    """The query, limited to open workflows, running or paused: only these never have a close time."""
     return f"{query} AND CloseTime IS NULL"
 
 
 def of_deployment(worker_deployment: str) -> str:
-    """The workflows that run, or ran, on any version of a worker."""
+    """The query for the workflows that run, or ran, on any version of a worker."""
     return f"TemporalWorkerDeployment = {quoted_text(worker_deployment)}"

@@ -1,4 +1,4 @@
-"""The open workflows and pods of versions without traffic, and how long both may stay."""
+"""The open workflows and pods of versions without traffic, and an estimate of when they are gone."""
 
 from bisect import bisect
 from collections import Counter, defaultdict
@@ -16,11 +16,11 @@ from twgen.versioning.quantities import quantity_nanos
 
 _NANO = 10**9
 _LEAST_ENDED = 5
-"""To estimate when a workflow ends, this many that took longer than its age must have ended recently."""
+"""An estimate needs this many recently ended workflows that ran for longer than the workflow has so far."""
 
 
 def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
-    """The versions that Temporal knows and that get no traffic; the target only if it had some before."""
+    """The versions that Temporal knows and that get no traffic; the target only if it had traffic before."""
     return tuple(
         version
         for version in worker.versions
@@ -35,7 +35,7 @@ def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
 def worker_in_use(
     worker: WorkerVersions, pinned: Mapping[str, PinnedWorkflows], now: datetime
 ) -> WorkerInUse:
-    """The versions of a worker that open workflows hold, and those that keep pods or drain without any."""
+    """The old versions of a worker that have open workflows or pods, or are still draining."""
     idle = versions_without_traffic(worker)
     versions = (_version_in_use(version, pinned[version.build_id], now) for version in idle)
     in_use = (
@@ -58,7 +58,7 @@ def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime
             for group, number in sorted(groups.items(), key=lambda item: (-item[1], item[0]))
         ),
         grouped=len(pinned.listed),
-        # the clock of the server may be ahead
+        # the server's clock may be ahead
         oldest=max(now - pinned.oldest_at, timedelta()) if pinned.oldest_at else None,
         ages=_ages(pinned, now),
         failing=max(pinned.looked_at.failing, sum(workflow.has_problems for workflow in pinned.listed)),
@@ -77,19 +77,19 @@ def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...]:
     listed_ages = [now - workflow.started_at for workflow in pinned.listed]
     older = pinned.older_than or [sum(age > bound for age in listed_ages) for bound in AGES]
     bounds = [pinned.number, *older]
-    # each number was counted at a different moment, so a difference may be negative
+    # each number was counted at a different moment, so the difference may be negative
     numbers = [max(0, younger - elder) for younger, elder in zip(bounds, older, strict=False)]
     return tuple(map(AgeRange, (*AGES, None), (*numbers, bounds[-1])))
 
 
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
-    """The cores and the bytes that all pods of a Deployment request; None: a quantity is not valid."""
+    """The CPU cores and the bytes that all pods of a Deployment request; None: a quantity is not valid."""
     template = live.patch.template if live.patch else live.recorded.manifest["spec"]["template"]
     pod = template["spec"]
     init_containers = pod.get("initContainers") or ()
     sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     resources = [container.get("resources") or {} for container in (*pod["containers"], *sidecars)]
-    # a limit without a request is also the request
+    # without a request, the limit is the request
     requests = [{**(item.get("limits") or {}), **(item.get("requests") or {})} for item in resources]
     try:
         cpu, memory = (
@@ -102,10 +102,10 @@ def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
 
 
 def _ends_within(pinned: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta, timedelta] | None, str]:
-    """The time until the last of the open workflows closes, or why it is unknown.
+    """The shortest and the longest likely time until the last open workflow closes, or why it is unknown.
 
-    Each one is compared with the recently ended workflows of its type that took longer than its age: the
-    range is from the median of these to the slowest.
+    Each open workflow is compared with the recently ended workflows of its type that ran for longer than its
+    age: the range is from their median to the slowest.
     """
     if not pinned.number:
         return None, ""

@@ -1,6 +1,6 @@
-"""What must pass before traffic moves to the target: workflows that complete on it (gates), and a replay.
+"""The checks that the target must pass before traffic moves to it: gates and a replay.
 
-And which histories a replay reads.
+A gate is a workflow that must complete on the target. A replay reads histories, which are selected here too.
 """
 
 from collections import defaultdict
@@ -24,9 +24,10 @@ from twgen.versioning.names import MarkKey
 GATE_TIMEOUT = timedelta(hours=1)
 """The time after which Temporal ends a gate."""
 _MOST_ATTEMPTS = 20
-"""With runs of other workflow types, which anybody may start; a person corrects a type a few times."""
+"""The most workflow IDs that are tried. Runs of another workflow type occupy the others: they come from a
+gate whose type was corrected, or from any client."""
 _APPLIED_WITHIN = timedelta(minutes=5)
-"""The Job of a replay may appear this long after its version: both are in one render."""
+"""The Job of a replay may appear this long after its version, although both are in one render."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
@@ -36,10 +37,10 @@ class RequiredGate:
 
     workflow_type: str
     percentage: float | None = None
-    """The share of the policy's step that follows it; None: the gate of the spec, before all steps."""
+    """The share of the policy step that follows the gate; None: it is the spec's gate, before all steps."""
 
     def workflow_id(self, target: Target, task_queue: str, attempt: int) -> str:
-        """The ID of its run on one task queue: the controller's own for the gate of a spec."""
+        """The workflow ID on one task queue; for the spec's gate it is the same as the controller's."""
         # the name of a namespace never contains an @
         at_step = f"@{plain_percentage(self.percentage)}" if self.percentage is not None else ""
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
@@ -69,15 +70,15 @@ class GateOnQueue:
     run: GateRun | None
     """The run that counts; None: the gate has not started."""
     passed_over: tuple[GateRun, ...] = ()
-    """The runs of another workflow type, which have the IDs of earlier attempts."""
+    """The runs of another workflow type that occupy the IDs of earlier attempts."""
 
     @property
     def failure(self) -> str:
-        """How it ended without completing, as a sentence; empty: it did not."""
+        """A sentence if it ended without completing; empty: it did not."""
         if len(self.passed_over) == _MOST_ATTEMPTS:
             return (
                 f"the {self.gate} cannot start on task queue {self.task_queue}: {_MOST_ATTEMPTS} workflows of"
-                f" other types have the IDs of its attempts, the last of them {self.workflow_id}"
+                f" other types use its workflow IDs, up to {self.workflow_id}"
             )
         if not self.run or not self.run.status.has_failed:
             return ""
@@ -87,7 +88,7 @@ class GateOnQueue:
 
     @property
     def hindrance(self) -> str:
-        """Why it runs but cannot complete, since all of its workflow tasks fail; empty: it may complete."""
+        """A sentence if it runs but cannot complete, since all its workflow tasks fail; empty: it may."""
         if not self.run or self.run.status is not GateStatus.RUNNING or not self.run.failure:
             return ""
         return (
@@ -97,20 +98,20 @@ class GateOnQueue:
 
 
 def next_attempt(target: Target) -> int:
-    """The number of an attempt that no run of its gates has used."""
+    """The number of the next attempt, which no run of its gates has used."""
     used = (on_queue.attempt for on_queue in on_queues(target, asked_gates(target)))
     return max(used, default=_first_attempt(target)) + 1
 
 
 def _first_attempt(target: Target) -> int:
-    """The number of the first attempt that counts: 1, or the one that a mark names."""
+    """The number of the first attempt that counts: 1, or the number in a mark."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[RequiredGate, ...]:
-    """The gates that the target needs for this share; None: the share that is due now."""
+    """The gates that the target must pass for this share; None: for the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
     return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
@@ -121,7 +122,7 @@ def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQ
     began = target.stay_began
     runs: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a gate belongs to one stay of its version, but a running gate still occupies its workflow ID
+        # a gate counts only for one stay of its version, but while it runs it occupies its workflow ID
         is_running = run.status is GateStatus.RUNNING
         if is_running or run.started_at is None or began is None or run.started_at >= began:
             runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
@@ -142,21 +143,21 @@ def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQ
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """A run that failed, else one that still runs, else any: it is unknown which of several counts."""
+    """A failed run, otherwise a running one, otherwise any: it is unknown which of several runs counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
-    """The workflows of gates to start now, by task queue: those that have no run yet.
+    """The gate workflows to start now: one for each task queue on which a gate has no run yet.
 
-    For strategy Manual too, so that a person decides on the result.
+    They also run with strategy Manual, so that a person knows the result before promoting.
     """
     has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
     if not (target.is_registered and has_pods) or target.is_aborted or target.is_held:
         return ()
     began = target.stay_began
-    # a gate runs once in each stay; a server moves the time by milliseconds from one answer to the next
+    # a gate runs once in each stay; the time of a stay can differ by milliseconds between two answers
     stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""
     return tuple(
         GateStart(
@@ -172,18 +173,18 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
 
 
 def failed_gate(target: Target) -> GateOnQueue | None:
-    """The last gate that ended without completing; a gate of the spec comes before those of steps."""
+    """The last gate that ended without completing; the spec's gate comes before the gates of steps."""
     failed = (on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.failure)
     return next(reversed([*failed]), None)
 
 
 def hopeless_gates(target: Target) -> list[GateOnQueue]:
-    """The gates that run, and cannot complete."""
+    """The gates that run but cannot complete."""
     return [on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.hindrance]
 
 
 def open_gate_sentence(target: Target, gate: RequiredGate) -> str:
-    """The task queues and the running workflows of a gate that has not completed yet."""
+    """A sentence about a gate that has not completed: its task queues and its running workflows."""
     names = target.workflow_task_queues
     queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
     gates = list(on_queues(target, [gate]))
@@ -202,7 +203,7 @@ def open_gate_sentence(target: Target, gate: RequiredGate) -> str:
 
 
 def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredGate | None:
-    """The first gate that has not completed on every workflow task queue, or while none is known."""
+    """The first gate that has not completed on every workflow task queue. If no queue is known, none has."""
     for gate in gates:
         runs = [on_queue.run for on_queue in on_queues(target, [gate])]
         if not runs or not all(run and run.status is GateStatus.COMPLETED for run in runs):
@@ -211,7 +212,7 @@ def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredG
 
 
 def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...]:
-    """All gates before a share, by spec and policy."""
+    """All gates of the spec and the policy before a share."""
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
@@ -221,8 +222,8 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...
 
 
 def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
-    """The gates before a share that are still ahead of the target, even if a rollback needs none."""
-    # the mark about its present share names the gates that twgen asked for before that
+    """The gates before a share that the target has not passed yet, even if it needs none for a rollback."""
+    # the mark about its present share names the gates that it passed before
     mark = target.marks.get(MarkKey.MOVED_BY)
     share, behind = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
     is_present = isinstance(share, int | float) and rounded_percentage(share) == target.live_percentage
@@ -231,7 +232,7 @@ def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
 
 
 def replay_of(spec: WorkerSpec) -> str:
-    """A hash of the code and the settings of a replay, 16 hex digits: a change means another Job."""
+    """A hash of the code and the settings of a replay, 16 hex digits: if it changes, a new Job replays."""
     replay = spec.policy.replay
     parts: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
@@ -240,8 +241,8 @@ def replay_of(spec: WorkerSpec) -> str:
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
-    """The replay that the target needs before its first share; None: none is needed, or it has passed."""
-    # a version that ramps has histories of its own, and open workflows of older versions are pinned there
+    """The replay that the target must pass before its first share; None: none is needed, or it has passed."""
+    # a ramping version has histories of its own, and open workflows of older versions are pinned to those
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first:
@@ -251,7 +252,7 @@ def missing_replay(target: Target) -> ReplayRun | None:
 
 
 def may_replay_again(target: Target) -> bool:
-    """Its replay has failed, or a newer version exists that it proves nothing about."""
+    """Its replay has failed, or does not cover a version that was created later."""
     run = target.world.replay
     if not target.spec.policy.replay or not run:
         return False
@@ -260,7 +261,7 @@ def may_replay_again(target: Target) -> bool:
 
 
 def _run(target: Target) -> ReplayRun:
-    """The replay of the target; if another version is younger than it, it counts as missing."""
+    """The replay of the target; it counts as missing if another version was created after it."""
     run = target.world.replay or _NOT_READ
     others = (version for version in target.temporal.versions if version.build_id != target.build_id)
     created = ((version.created_at, version.build_id) for version in others if version.created_at)
@@ -274,14 +275,14 @@ def _run(target: Target) -> ReplayRun:
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
-    """The end of the time in which the Job of its replay may appear; None: it has passed, or is unknown."""
+    """Until when the Job of its replay may appear; None: that time is over, or unknown."""
     created = (source.created_at for source in (target.version, target.deployment) if source)
     since = max(filter(None, created), default=None)
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
 def why_not_moved(target: Target, build_id: str) -> str:
-    """Why no replay proves that workflows of older versions can continue on this one; empty: one does."""
+    """Why it is not proven that workflows of older versions can continue on this version; empty: it is."""
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.RAMP:
         return "its policy has no replay with `when: BeforeMove`"
@@ -292,14 +293,14 @@ def why_not_moved(target: Target, build_id: str) -> str:
 
 
 def replay_sentence(target: Target, run: ReplayRun) -> str:
-    """The state of a replay that has not passed."""
+    """A sentence about a replay that has not passed."""
     match run.state:
         case ReplayState.FAILED:
             why = f" ({run.because})" if run.because else ""
             logs_command = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
             return (
-                f"its replay failed: Job {run.job}{why}; {logs_command} shows which histories failed;"
-                " to continue, run `twgen retry` or commit a new build"
+                f"its replay failed: Job {run.job}{why}; {logs_command} shows which histories failed."
+                " To continue, run `twgen retry` or commit a new build"
             )
         case ReplayState.RUNNING:
             return f"its replay is running: Job {run.job}"
@@ -311,10 +312,11 @@ Item = TypeVar("Item")
 
 
 def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedRun]:
-    """This many of each type, the types in turn: if only some can be stored, every type is among them.
+    """Select this many histories of each workflow type.
 
-    Within a type, open workflows come first, since they must be replayed: the versions to which they are
-    pinned in turn, and at least one of each version. Then come recently ended ones. Equals keep their order.
+    The result alternates between the types: if there is room for only a few, every type is among them. Within
+    a type, open workflows come first, since they must be replayed. They alternate between the versions that
+    they are pinned to, and each version has at least one. Recently ended workflows follow.
     """
     of_types: defaultdict[str, list[RecordedRun]] = defaultdict(list)
     for history in recorded:
@@ -323,7 +325,7 @@ def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedR
 
 
 def left_out_altogether(written: Collection[RecordedRun], larger: Collection[RecordedRun]) -> list[str]:
-    """The workflow types, and versions with open workflows, whose chosen histories are all too large."""
+    """The workflow types and the versions with open workflows for which every history is too large."""
     types = {history.workflow_type for history in written}
     versions = {(history.workflow_type, history.build_id) for history in written if history.is_open}
     missing = {
@@ -346,5 +348,5 @@ def _of_type(recorded: Iterable[RecordedRun], number: int) -> list[RecordedRun]:
 
 
 def _in_turn(groups: Collection[Sequence[Item]]) -> Iterator[Item]:
-    """The first item of each group, then the second of each."""
+    """The first item of each group, then the second of each, and so on."""
     return (item for item in chain.from_iterable(zip_longest(*groups)) if item is not None)

@@ -1,4 +1,4 @@
-"""Why no worker of the target has polled yet, and the task queues that it does not poll."""
+"""Explains why no worker of the target has polled yet, and which task queues the target does not poll."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ MOST_COUNTED = 1000
 DEFAULT_LIMIT = 100
 """The default of `matching.maxDeployments`: at this number a server rejects polls of new workers.
 
-1.29.1 reports that only in its log, 1.32.0 reports it to the workers too.
+Server 1.29.1 reports the rejection only in its log, 1.32.0 also to the worker.
 https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
 """
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
@@ -25,14 +25,14 @@ _LATELY = timedelta(hours=1)
 _JUST_NOW = timedelta(minutes=10)
 _MOST_NAMED = 3
 _QUEUE_LIMIT = timedelta(minutes=5)
-"""The time for a new version to poll every task queue of the current one, or one for its gate."""
+"""The time that a new version has to poll each task queue of the current one, or one for its gate."""
 
 _FIRST_POLLS = timedelta(minutes=1)
-"""The time from the first poll of a worker to its first poll for workflows; it may never poll for these."""
+"""How long to wait after a worker's first poll for its first workflow poll; an activity worker has none."""
 
 
 def why_unregistered(target: Target) -> tuple[str, Phase]:
-    """Why Temporal knows no worker of the target; Blocked: a person must act."""
+    """Why Temporal does not know the target, and the phase; Blocked: a person must act."""
     obstacle, others = target.obstacle, len(target.temporal.versions)
     if target.ramp and not target.version:
         why = "it ramps, but Temporal does not list it, so it is unknown whether its workers poll"
@@ -71,11 +71,11 @@ def why_unregistered(target: Target) -> tuple[str, Phase]:
 
 
 def polls_instead(target: Target) -> str:
-    """The poller that may be its worker under a wrong name, and the variable to read it from; empty: none.
+    """A sentence about pollers that may be the target's worker under a wrong name; empty: there are none.
 
-    For a target that has not polled, although its pods are available or unknown.
+    It is for a target that has not polled, although its pods are available or unknown.
     """
-    # without the cluster it is unknown which versions were deployed
+    # if the cluster was not read, it is unknown which versions were deployed
     max_age = _LATELY if target.world.deployments is not None else _JUST_NOW
     created = target.deployments.keys() | target.world.ledger.keys() | {target.build_id}
     strangers = [
@@ -87,7 +87,7 @@ def polls_instead(target: Target) -> str:
         and target.now - version.created_at < max_age
     ]
     if strangers:
-        # twgen did not create these recent versions: their names may be typos
+        # twgen did not create these recent versions, so their build IDs may be typos
         polls = f"{listed(strangers)} {'has' if len(strangers) == 1 else 'have'} polled instead"
         variable = build_id_variable(target.spec.policy.environment)
         return f"{polls}: does the worker take its build ID, {target.build_id}, from {variable}?"
@@ -112,9 +112,9 @@ def _needed_variables(target: Target) -> str:
 
 
 def may_be_called(name: str, worker: str) -> bool:
-    """Whether the name is so similar that this Worker Deployment may be the worker under a wrong name.
+    """Whether a Worker Deployment with this similar name may be the worker under a wrong name.
 
-    A name with a slash belongs to another worker, unless it is written almost the same.
+    A name with a slash counts as another worker, unless only case or punctuation differs.
     """
     names = (name, worker, worker.partition("/")[2])
     plain, whole, short = (_NO_LETTER.sub("", text.casefold()) for text in names)
@@ -124,7 +124,7 @@ def may_be_called(name: str, worker: str) -> bool:
 
 
 def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
-    """The task queues that the current version polls and the target does not, as far as Temporal reports."""
+    """The task queues that, by Temporal's data, the current version polls and the target does not."""
     current = target.versions.get(target.current or "")
     if not current or not target.version or target.version.task_queues is None:
         return ()
@@ -133,10 +133,10 @@ def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
 
 
 def missing_queue(target: Target) -> str:
-    """The first missing task queue that holds up the target; empty: none does.
+    """The first missing task queue that delays the rollout; empty: none does.
 
-    A queue without tasks does so only until the target has had time to poll it: Temporal's own rule looks
-    at tasks only. https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
+    A queue without tasks delays it only until the target has had time to poll. Temporal's own rule considers
+    only tasks: https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
     """
     for queue in missing_queues(target):
         if not _is_ignored(queue, target) and (queue.has_tasks is not False or polls_until(target)):
@@ -145,52 +145,53 @@ def missing_queue(target: Target) -> str:
 
 
 def queue_warnings(target: Target) -> Iterator[str]:
-    """The warning about task queues that the target does not poll and that do not hold up its rollout.
+    """A warning about task queues that the target does not poll and that do not delay its rollout.
 
-    A queue that is used once a day has no tasks in between, and then no worker would poll it any more.
+    A queue that is used once a day is usually empty. After the rollout, no worker would poll it any more.
     """
     idle = [_named(queue) for queue in missing_queues(target) if not _is_ignored(queue, target)]
     if idle and not (target.is_current or target.is_aborted or target.is_foreign or missing_queue(target)):
         yield (
             f"{target.build_id} does not poll {listed(idle)}, but {target.current} does: no task waits there"
-            " and none arrived recently, so the rollout continues. Deploy a worker that polls the queues"
-            " still in use, and add the others to spec.ignoreMissingTaskQueues of a RolloutPolicy"
+            " and none arrived recently, so the rollout continues. Deploy a worker that polls the queues that"
+            " are still in use, and add the others to spec.ignoreMissingTaskQueues of a RolloutPolicy"
         )
 
 
 def ignores_missing_queues(target: Target) -> bool:
-    """The policy ignores a missing task queue that may have tasks: by its own rule, Temporal would refuse."""
+    """The policy ignores a missing task queue that may have tasks, so Temporal must be told to allow it."""
     busy = (queue for queue in missing_queues(target) if queue.has_tasks is not False)
     return any(_is_ignored(queue, target) for queue in busy)
 
 
 def polls_until(target: Target) -> datetime | None:
-    """The end of the time in which a new version may begin to poll a task queue; None: it has passed."""
+    """Until when a new version may begin to poll its task queues; None: that time is over."""
     created = target.version.created_at if target.version else None
     return created + _QUEUE_LIMIT if created and target.now < created + _QUEUE_LIMIT else None
 
 
 def first_polls_end(target: Target) -> datetime | None:
-    """The end of the time in which workers may yet poll for its workflows; None: they do, or it is over."""
+    """Until when to wait for its first workflow poll; None: it has polled, or that time is over."""
     created = target.version.created_at if target.version else None
     ends = created + _FIRST_POLLS if created else None
     return ends if ends and not target.workflow_task_queues and target.now < ends else None
 
 
 def has_no_unversioned_pollers(target: Target) -> bool:
-    """No unversioned worker would share its new workflows, on any workflow task queue.
+    """No unversioned worker polls any of its workflow task queues.
 
-    For a target that runs only activities, its activity task queues decide. An unread queue counts as shared.
+    If the target runs only activities, its activity task queues count. A queue that was not read counts as
+    polled.
     """
-    # the controller needs only one free task queue of any type; but a new activity queue says nothing about
-    # the workflows, and all of them would move at once
+    # for the controller, one queue of any type without such pollers is enough; but a new activity queue says
+    # nothing about the workflows, all of which would move at once
     workflow = [queue for queue in target.task_queues if queue.type is TaskQueueType.WORKFLOW]
     return all(queue.unversioned_pollers is False for queue in workflow or target.task_queues)
 
 
 def _is_ignored(queue: TaskQueue, target: Target) -> bool:
     ignored = target.spec.policy.ignore_missing_task_queues
-    # the name itself may contain characters that have a meaning in a pattern
+    # the name itself may contain characters that are special in a pattern
     return queue.name in ignored or any(fnmatchcase(queue.name, pattern) for pattern in ignored)
 
 

@@ -1,13 +1,13 @@
-"""The routing table: the one change of traffic that is wanted next. The first row that fits decides.
+"""The routing table: selects the next change of traffic. The first row that matches decides.
 
-Three rules hold the table together:
+All rows follow three rules:
 
-1. A row asks for one change, or says why there is none. After a change everything is read again.
-2. Traffic moves only to a target that serves, and a target that has all traffic is watched until it serves.
+1. A row selects one change, or gives the reason for no change. After a change everything is read again.
+2. Traffic moves only to a target that serves. A target that has all traffic is watched until it serves.
 3. A missing fact makes a rollout slower, never faster.
 
-A condition under which traffic must not move is a row above the changes, with its reason and its sentence.
-If the spec leaves a change to a person, `plan` only says which one is wanted.
+Rows that keep traffic from moving are above the rows that move it. If the spec leaves a change to a person,
+the plan only describes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,13 +43,13 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.names import MarkKey
 
 _UPDATE_LIMIT = timedelta(minutes=2)
-"""The rollout waits no longer than this for a routing update."""
+"""The longest time that a rollout waits for a routing update to reach every task queue."""
 _REPORTED_FROM = timedelta(seconds=30)
-"""If clocks differ by more, the sentence says so."""
+"""If the clocks differ by more than this, the sentence says so."""
 
 
 _Change = partial[RoutingPlan]
-"""The next change of traffic, or why there is none; it lacks only the reason of its row."""
+"""The next change of traffic, or why there is none. The reason of the row is added later."""
 _MOVE = partial(RoutingPlan, phase=Phase.MOVING)
 _BLOCKED = Phase.BLOCKED
 _PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
@@ -57,11 +57,11 @@ _Fact = TypeVar("_Fact")
 
 
 class Row(NamedTuple, Generic[_Fact]):
-    """A condition, and the change that it asks for."""
+    """A condition, and the change of traffic that it leads to."""
 
     reason: Reason
     when: Callable[[Target], _Fact | Literal[False] | None]
-    """The fact that `then` says something about; a false one: the row does not match."""
+    """The fact that `then` receives. If it is false, the row does not match."""
     then: Callable[[Target, _Fact], _Change]
 
 
@@ -80,7 +80,7 @@ TABLE = (
                                  " RolloutPolicy", _BLOCKED)),
     Row(Reason.FROZEN,
         lambda t: t.world.rollout.is_paused and not t.has_all_traffic,
-        lambda t, _: _none("its intent is annotated as paused, so nothing is changed; to continue, remove the"
+        lambda t, _: _none("its intent is annotated as paused, so nothing is changed. To continue, remove the"
                            " annotation twgen.io/paused. Meanwhile,"
                            f" {shares_sentence(shares(t.temporal.routing))}")),
     Row(Reason.RETIRED,
@@ -100,8 +100,7 @@ TABLE = (
         else _none(f"{aborted}; to continue, run `twgen retry` or commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp,
-        lambda _, ramp: _clear_ramp(f"it is current, so {version_name(ramp.build_id)} must not keep a share"
-                                    " of the traffic")),
+        lambda _, ramp: _clear_ramp(f"it is current, so the ramp to {version_name(ramp.build_id)} must end")),
     Row(Reason.CURRENT_NOT_SERVING,
         lambda t: t.is_current and t.spec.replicas != 0
         and (found := t.obstacle) and not found.older_pods_serve and found,
@@ -116,7 +115,7 @@ TABLE = (
     Row(Reason.ANALYSIS_FAILED,
         lambda t: _is_news(t, t.on_failure) and metrics_sentence(t.judgements, Verdict.FAILS),
         lambda t, failing: _take_back(t, failing, t.on_failure)),
-    # below the rows that take a share back: a pause only stops a version from getting more
+    # below the rows that take a share back: a pause only keeps a version from getting more
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
         lambda t, _: _none((f"it was paused{why}" if (why := t.why_marked(MarkKey.PAUSED))
@@ -129,12 +128,12 @@ TABLE = (
         lambda _, obstacle: _none(obstacle.because, obstacle.phase)),
     Row(Reason.ROLLBACK,
         lambda t: t.is_rollback,
-        lambda t, _: _set_current(t, "it was current until recently: a rollback needs no gate and no steps")),
+        lambda t, _: _set_current(t, "it was current until recently: a rollback needs no gate or steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t.temporal.routing, t.now),
         lambda t, _: _none("the last change has not reached every task queue yet", due=ends)
         if (ends := _update_ends(t.temporal.routing))
-        else _none("the last change has not reached every task queue yet, and its time is unknown")),
+        else _none("the last change has not reached every task queue yet; when it was made is unknown")),
     Row(Reason.REPLAY_FAILED,
         lambda t: (run := gates.missing_replay(t)) and run.state is ReplayState.FAILED and run,
         lambda t, run: _none(gates.replay_sentence(t, run), _BLOCKED)),
@@ -157,8 +156,8 @@ TABLE = (
                               _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: gates.first_not_passed(t, gates.asked_gates(t)),
-        lambda t, gate: _none(f"{hopeless[0].hindrance}; commit a build whose worker can run it, or end it"
-                              " with `twgen retry`", _BLOCKED) if (hopeless := gates.hopeless_gates(t))
+        lambda t, gate: _none(f"{hopeless[0].hindrance}. Commit a build that can run it, or end it with"
+                              " `twgen retry`", _BLOCKED) if (hopeless := gates.hopeless_gates(t))
         else _none(gates.open_gate_sentence(t, gate)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
@@ -166,8 +165,8 @@ TABLE = (
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: polling.missing_queue(t),
         lambda t, queue: _until_queues_are_known(t, f"it does not poll {queue}, but {t.current} does",
-                                                 "deploy a worker that polls it, or, if it is no longer"
-                                                 " used, add it to spec.ignoreMissingTaskQueues of a"
+                                                 "deploy a worker that polls it. If it is no longer used,"
+                                                 " add it to spec.ignoreMissingTaskQueues of a"
                                                  " RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or polling.first_polls_end(t)),
@@ -183,11 +182,11 @@ TABLE = (
         lambda t, _: _set_current(t, "it is ready, and its strategy has no steps")),
     Row(Reason.FIRST_STEP,
         lambda t: not t.live_percentage,
-        lambda t, _: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
+        lambda t, _: _set_ramp(t, t.spec.rollout.steps[0], "it is ready for its first share of the traffic")),
     Row(Reason.ANALYSIS_UNDECIDED,
         lambda t: rounded_percentage(t.due_percentage or 0) > t.live_percentage
         and not t.waits_for_a_person and metrics_sentence(t.judgements, Verdict.UNDECIDED),
-        lambda _, undecided: _none(f"its pause is over, but its analysis holds the ramp: {undecided}")),
+        lambda _, undecided: _none(f"its pause is over, but its analysis is undecided: {undecided}")),
     Row(Reason.OFF_STEP,
         lambda t: t.is_above_its_step,
         lambda t, _: _set_ramp(t, t.step,
@@ -201,7 +200,7 @@ TABLE = (
         lambda t, _: _none(f"its pause at {plain_percentage(t.step.percentage)}% is over, and its policy"
                            " waits for `twgen promote`")),
     Row(Reason.NEXT_STEP,
-        lambda t: f"its {spoken(t.step.pause)} at {plain_percentage(t.live_percentage)}% are over",
+        lambda t: f"its pause of {spoken(t.step.pause)} at {plain_percentage(t.live_percentage)}% is over",
         lambda t, over: _set_ramp(t, t.following_step, over) if t.following_step
         else _set_current(t, f"{over}, and this was the last step")),
 )
@@ -209,7 +208,7 @@ TABLE = (
 
 
 def wanted_change(target: Target) -> RoutingPlan:
-    """The change of traffic that is wanted next, or none, and why."""
+    """The next change of traffic, or none, with the reason."""
     rows: tuple[Row[Any], ...] = TABLE
     reason, change = next((row.reason, row.then(target, fact)) for row in rows if (fact := row.when(target)))
     return change(reason=reason, ignores_missing_queues=polling.ignores_missing_queues(target))
@@ -235,7 +234,7 @@ def _clear_ramp(because: str) -> _Change:
 def _take_back(
     target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> _Change:
-    """The end of a ramp, or a pause, that no person decided: a mark with the reason is written first."""
+    """End a ramp or pause it without a person's decision: a mark with the reason is written first."""
     if action in _PAUSES:
         pause = target.new_mark(MarkKey.PAUSED, because)
         return partial(_none(f"{because}: it is paused"), marks={**pause, **(marks or {})})
@@ -243,12 +242,12 @@ def _take_back(
 
 
 def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
-    """False: the failure only pauses the rollout, and it is paused already."""
+    """Whether a failure changes anything; False: it would pause the rollout, which is paused already."""
     return not target.is_paused or action not in _PAUSES
 
 
 def _replaced(target: Target) -> str:
-    """The version that ramps, and that no spec describes any more, so that nothing judges it; empty: none.
+    """The ramping version that is no longer in the spec, so that its metrics are not checked; empty: none.
 
     Its share goes back only to a current version that has pods.
     """
@@ -256,7 +255,7 @@ def _replaced(target: Target) -> str:
     if not ramp or is_moved_by_hand or not target.current or target.is_current:
         return ""
     goes_back_at_once = target.is_rollback and target.obstacle is None and not target.is_paused
-    # at the limit of versions, the target would wait for the very version that ramps
+    # at the limit of versions, the target would wait for the removal of the version that ramps
     if goes_back_at_once or not (target.not_created or target.has_replaced(ramp.build_id)):
         return ""
     serves = target.deployments.get(target.current)
@@ -265,7 +264,7 @@ def _replaced(target: Target) -> str:
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
-    """The last change has not reached every task queue, and the rollout still waits for that."""
+    """The last change has not reached every task queue yet, and the rollout still waits for that."""
     ends = _update_ends(routing)
     return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
@@ -276,7 +275,7 @@ def _update_ends(routing: Routing) -> datetime | None:
 
 
 def _until_queues_are_known(target: Target, because: str, advice: str) -> _Change:
-    """A new version has some minutes to poll; after that a person must act."""
+    """Wait some minutes for a new version to poll its task queues; after that a person must act."""
     due = polling.polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
@@ -292,11 +291,11 @@ def _wait_for_pause(target: Target) -> _Change:
 
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
-    """The next change of a worker's traffic; `drives` as in a Caller."""
+    """The next change of a worker's traffic. `drives`: see Caller."""
     routing, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if routing.action is RoutingAction.NONE and not routing.marks:
         return routing
-    # an abort by a person does not wait for a promotion
+    # a person's abort does not wait for a promotion
     if spec.rollout.strategy is Strategy.MANUAL and routing.reason is not Reason.ABORTED:
         in_words = described_change(routing.action, routing.build_id, routing.percentage)
         because = f"the strategy is Manual: run `twgen promote` to {in_words} ({routing.because})"
@@ -310,7 +309,7 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
 
 
 def unserved_traffic(target: Target) -> str:
-    """The alarm that new workflows go to a version without workers; empty: all versions have some."""
+    """The alarm that new workflows go to a version that no worker serves; empty: all are served."""
     obstacle = target.obstacle
     if obstacle and obstacle.is_known and not obstacle.older_pods_serve:
         alarm = f"new workflows go to {target.build_id}, but no worker serves them: {obstacle.because}"
@@ -318,7 +317,7 @@ def unserved_traffic(target: Target) -> str:
             return alarm
         if target.ramp and target.ramp.percentage > 0:
             return f"{plain_percentage(target.ramp.percentage)}% of {alarm}"
-    # for a version that twgen did not create, the place of its workers is unknown
+    # the workers of versions that twgen did not create may run anywhere
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live, version = target.deployments.get(build_id), target.versions.get(build_id)
         if live is None and version and version.serverless:
@@ -330,7 +329,7 @@ def unserved_traffic(target: Target) -> str:
 
 
 def rollback_warnings(target: Target) -> tuple[str, ...]:
-    """The warning about auto-upgrade workflows that already run on the newer version."""
+    """A warning if a rollback affects auto-upgrade workflows that already run on the newer version."""
     if target.is_foreign or not target.goes_back:
         return ()
     current = target.versions.get(target.current or "")
@@ -340,13 +339,13 @@ def rollback_warnings(target: Target) -> tuple[str, ...]:
     how_many = counted(moved, "auto-upgrade workflow") if moved else "all auto-upgrade workflows"
     warning = (
         f"the rollback moves {how_many} from {target.current} back to the older code of {target.build_id}:"
-        " those that cannot be replayed there break"
+        " workflows that cannot be replayed there break"
     )
     return (warning,)
 
 
 def change_when_due(target: Target, routing: RoutingPlan) -> RoutingPlan | None:
-    """The change of traffic at the end of this plan's wait; None: passing time brings no change."""
+    """The change of traffic that comes when the plan's wait ends; None: time alone brings no change."""
     if not routing.due_at:
         return None
     later = plan_worker_routing(replace(target, now=routing.due_at + datetime.resolution))

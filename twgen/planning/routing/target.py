@@ -1,4 +1,4 @@
-"""The facts about a worker's target version that the routing table asks for."""
+"""The facts about a worker's target version that the routing table uses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -27,26 +27,26 @@ class Obstacle:
 
     because: str
     is_known: bool = True
-    """False: it is unknown whether it serves."""
+    """False: it is unknown whether the target serves."""
     has_pods: bool = True
-    """False: a gate would only run into its timeout, or on pods that are about to end."""
+    """False: a gate would time out, or run on pods that are about to end."""
     phase: Phase = Phase.WAITING
-    """The phase of a rollout that it stops; Blocked: waiting does not help."""
+    """The phase of the rollout while the obstacle lasts; Blocked: waiting does not help."""
     older_pods_serve: bool = False
     """Pods of an older template serve its traffic."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a worker at one moment, and the identity that would move its traffic."""
+    """The target of a worker at one moment, and the identity that would change its traffic."""
 
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
     identity: str
-    """The manager that it is planned for; empty: unknown."""
+    """The manager identity of the plan; empty: unknown."""
     not_created: str = ""
-    """Why its Deployment is not created; empty: it is created, or exists, or this does not matter."""
+    """Why its Deployment is not created; empty: it is created, exists, or does not matter."""
 
     @property
     def build_id(self) -> str:
@@ -70,7 +70,7 @@ class Target:
 
     @property
     def deployment(self) -> LiveDeployment | None:
-        """Its Deployment, even if it is being deleted; None: it has none, or the cluster was not read."""
+        """The target's Deployment, even if it is being deleted; None: there is none, or it was not read."""
         return self.deployments.get(self.build_id)
 
     @cached_property
@@ -86,53 +86,53 @@ class Target:
 
     @property
     def is_current(self) -> bool:
-        """All of its traffic has moved."""
+        """The target is the current version."""
         return self.current == self.build_id
 
     @cached_property
     def ramp(self) -> RampingVersion | None:
-        """The ramp to the target."""
+        """The ramp, if it goes to the target."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id == self.build_id else None
 
     @property
     def other_ramp(self) -> RampingVersion | None:
-        """A ramp to anything else."""
+        """The ramp, if it goes to another version or to unversioned workers."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
 
     @cached_property
     def live_percentage(self) -> float:
-        """Its share of new workflows while it ramps; 0: it does not ramp."""
+        """The target's share of new workflows while it ramps; 0: it does not ramp."""
         return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
 
     @cached_property
     def step(self) -> RolloutStep:
-        """The last step that is not above its live percentage, or else the first; the spec has steps."""
+        """The highest step up to the live percentage, or the first step; the spec must have steps."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
         return next(below, steps[0])
 
     @cached_property
     def steps_left(self) -> tuple[RolloutStep, ...]:
-        """The steps above its live percentage."""
+        """The steps above the live percentage."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         return tuple(step for step in steps if rounded_percentage(step.percentage) > live)
 
     @property
     def following_step(self) -> RolloutStep | None:
-        """The step that comes next, sooner or later; None: all of the traffic comes next."""
+        """The step after the live percentage; None: the target gets all traffic next."""
         return next(iter(self.steps_left), None)
 
     @cached_property
     def step_ends(self) -> datetime | None:
-        """When the pause of its step, or of the first one above its share, is over; None: unknown."""
+        """When the pause of the present step ends; None: unknown."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
     @cached_property
     def due_percentage(self) -> float | None:
-        """The share of all workflows to set now, by its steps only; None: the pause of its step goes on."""
+        """The share of new workflows that the steps set now; None: the pause of the step is not over."""
         steps = self.spec.rollout.steps
         if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
             return 100
@@ -145,29 +145,29 @@ class Target:
 
     @property
     def is_above_its_step(self) -> bool:
-        """Another client, or an edit of the steps, left it between two steps."""
+        """The live percentage is between two steps, because of another client or an edit of the steps."""
         return self.live_percentage > rounded_percentage(self.step.percentage)
 
     @property
     def next_percentage(self) -> float:
-        """The share that comes after the live one, sooner or later."""
+        """The share that the target gets next."""
         return self.following_step.percentage if self.following_step else 100
 
     @property
     def waits_for_a_person(self) -> bool:
-        """The policy lets only a person end its step, which it has reached."""
+        """The target has reached a step that only a person may end, by the policy."""
         policy_step = self.spec.policy.step(self.step.percentage)
         has_reached = self.live_percentage >= rounded_percentage(self.step.percentage)
         return has_reached and policy_step is not None and policy_step.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
-        """It is current and nothing else ramps."""
+        """The target is current and no other version ramps."""
         return self.is_current and self.other_ramp is None
 
     @cached_property
     def marks(self) -> Mapping[MarkKey, Mark]:
-        """The marks of the target that count."""
+        """The marks of the target that still count."""
         version, temporal = self.version, self.temporal
         if not version or not version.metadata:
             return {}
@@ -176,37 +176,37 @@ class Target:
 
     @property
     def is_aborted(self) -> bool:
-        """It is marked as aborted, by a person or by a rollout that took its ramp back."""
+        """The target is marked as aborted by a person, or by a rollout that ended its ramp."""
         return MarkKey.ABORTED in self.marks
 
     @property
     def is_retired(self) -> bool:
-        """A person sent its new workflows to workers without a version: all versions drain."""
+        """A person retired the worker: unversioned workers take its new workflows, and all versions drain."""
         return MarkKey.RETIRED in self.marks
 
     @property
     def is_paused(self) -> bool:
-        """It gets no more traffic: a person paused it, its rollout did, or the worker is retired."""
+        """The target gets no more traffic: a person or a rollout paused it, or the worker is retired."""
         return MarkKey.PAUSED in self.marks or self.is_retired
 
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
-        """The entry of metadata for a mark that is made now."""
+        """A mark that is made now, as an entry of metadata."""
         stay, ramps = self.stay_began, self.ramp is not None
         return {key.value: write_mark(Mark(key, self.identity, self.now, because, stay, ramps, details))}
 
     @property
     def stay_began(self) -> datetime | None:
-        """When its present stay began; None: unknown."""
+        """When the target's present stay began; None: unknown."""
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:
-        """The reason in a mark that twgen itself made, as the end of a sentence; empty: a person made it."""
+        """The reason of a mark that a rollout made, for the end of a sentence; empty: a person made it."""
         mark = self.marks.get(key)
         return f" ({mark.because})" if mark and mark.because else ""
 
     @property
     def is_foreign(self) -> bool:
-        """Another manager owns the worker, and the policy does not adopt workers from that manager."""
+        """Another manager owns the worker, and the policy does not adopt from that manager."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
     @property
@@ -221,7 +221,7 @@ class Target:
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
-        """Why it cannot take traffic, by its Deployment and task queues; None: it can."""
+        """Why the target cannot take traffic, by its Deployment and task queues; None: it can."""
         live = self.deployment
         workflow = [queue for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW]
         if self.spec.says_zero:
@@ -241,7 +241,7 @@ class Target:
         if not live:
             return Obstacle("it has no Deployment yet", has_pods=False)
         if live.terminating:
-            because = "its Deployment is being deleted, and will then be created again"
+            because = "its Deployment is being deleted, and will be recreated"
             return Obstacle(because, has_pods=False)
         if live.replicas == 0:
             return Obstacle("its Deployment has zero replicas", has_pods=False)
@@ -257,7 +257,7 @@ class Target:
         if not live.serving:
             return Obstacle(f"its Deployment is not available yet{newest_pod}")
         if live.replacing:
-            # the older pods may run other code than the gate tested, for example under a custom build ID
+            # the older pods may run code that the gate did not test, for example under a custom build ID
             because = f"its pods are being replaced, and no new pod is available yet{newest_pod}"
             return Obstacle(because, has_pods=False, older_pods_serve=True)
         if silent := [queue for queue in workflow if queue.pollers is False]:
@@ -267,11 +267,11 @@ class Target:
 
     @property
     def unserved(self) -> str:
-        """Why its ramp is taken back: no worker has polled for too long; empty: it is not."""
+        """Why the ramp must end, if no worker has polled for too long; empty: it need not end."""
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenNoPollers.WAIT:
             return ""
-        # an autoscaler that removed its pods for lack of work starts them again for new work
+        # an autoscaler that removed all pods for lack of work creates new ones when work arrives
         may_rest = any(resource.scales_from_zero for resource in self.spec.attached)
         if may_rest and (not self.deployment or self.deployment.replicas == 0):
             return ""
@@ -283,7 +283,7 @@ class Target:
 
     @property
     def analysis(self) -> Analysis | None:
-        """The analysis at its step, unless a person moves its traffic; None: it is not measured."""
+        """The analysis of the present step; None: nothing is measured, for example with strategy Manual."""
         steps, ramps = self.spec.rollout.steps, self.version is not None and self.live_percentage > 0
         if not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
             return None
@@ -291,7 +291,7 @@ class Target:
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """The verdict of each metric of its analysis; empty: it is not measured."""
+        """The verdict of each metric of the analysis; empty: nothing is measured."""
         if not self.analysis:
             return ()
         measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
@@ -299,7 +299,7 @@ class Target:
 
     @property
     def measured_since(self) -> datetime | None:
-        """When measuring began: with its ramp, or later, when a person continued it; None: unknown."""
+        """When measuring began: with the ramp, or when a person let it continue; None: unknown."""
         # Temporal may report when the percentage changed, but not when the ramp began
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
         mark = self.marks.get(MarkKey.MEASURED_SINCE)
@@ -307,30 +307,30 @@ class Target:
 
     @property
     def on_failure(self) -> OnFailure:
-        """The action on its ramp if a metric fails."""
+        """The policy's action on the ramp if a metric fails."""
         analysis = self.spec.policy.analysis
         return analysis.on_failure if analysis else OnFailure.ABORT
 
     @cached_property
     def is_rollback(self) -> bool:
-        """It was current recently and is older than the current version: it gets all traffic back at once.
+        """The target was current recently, and is older than the current version: it gets all traffic back.
 
-        A missing fact makes a plan slower: without a current version, or its age, there is no rollback.
+        If there is no current version, or its age is unknown, this is not a rollback.
         """
-        # the only wait that an early `now` would cut short: the fastest clock decides
+        # an early `now` lengthens all other waits, but it would extend this window: the fastest clock decides
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
         return self.version is not None and recently_current(self.version, self.temporal, now, window)
 
     @property
     def goes_back(self) -> bool:
-        """Its rollout is a rollback, which takes auto-upgrade workflows back to older code."""
+        """The rollout is a rollback, which moves auto-upgrade workflows to older code."""
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
-        """The target replaces that version, as far as known. If not, this plan may come from an older spec.
+        """Whether the target is known to replace that version. If not, this plan may be of an older spec.
 
-        A target that has polled takes the ramp of any other version; an aborted one had a ramp already.
+        A target that has polled replaces any other version, and an aborted target has already had a ramp.
         """
         both = (self.versions.get(item) or self.deployments.get(item) for item in (self.build_id, build_id))
         created_at, replaced_created_at = (item and item.created_at for item in both)
@@ -339,36 +339,36 @@ class Target:
 
     @property
     def is_registered(self) -> bool:
-        """One of its workers has polled Temporal."""
+        """At least one worker of the target has polled Temporal."""
         status = status_of(self.build_id, self.version, self.temporal)
         return self.version is not None and status not in UNREGISTERED
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that it polls, as far as Temporal reports."""
+        """The task queues that the target polls, as far as Temporal reports them."""
         return self.version.own_task_queues if self.version else ()
 
     @property
     def workflow_task_queues(self) -> tuple[str, ...]:
-        """The names of its workflow task queues, sorted."""
+        """The sorted names of the workflow task queues that the target polls."""
         names = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
         return tuple(sorted(names))
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
-    """The workflow task queue that was not polled for the longest time, and the least length of that time."""
+    """The workflow task queue that has been silent for the longest time, and for how long at least."""
     silent = [("", timedelta())]
     for queue in task_queues:
         if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
             continue
         length = timedelta(seconds=queue.silent_seconds or 0)
-        # a missing poller proves only that it was silent for longer than pollers are listed
+        # Temporal lists pollers only for a while: a missing one was silent for at least that long
         silent.append((queue.name, length if queue.pollers else max(length, POLLERS_ARE_LISTED)))
     return max(silent, key=itemgetter(1))
 
 
 def _unversioned_poller(queue: TaskQueue) -> str:
-    """The end of a sentence if a worker without a version polls this task queue."""
+    """The end of a sentence about a task queue that a worker without a version polls."""
     if not queue.unversioned_pollers:
         return ""
     return ", but a worker without a version does: does the worker turn versioning on in its SDK?"

@@ -1,4 +1,4 @@
-"""The facts about one version that the version table asks for, and the resources attached to it."""
+"""The facts about one version that the version table uses, and the resources attached to it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,11 +21,11 @@ from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 UNREGISTERED_DELAY = timedelta(minutes=10)
-"""The time that a Deployment may take until Temporal knows its version."""
+"""How long a Deployment may exist before Temporal must know its version."""
 
 
 def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveDeployment]]:
-    """The live Deployments of a worker by build ID; if there are several, the version's own is first."""
+    """The live Deployments of a worker by build ID; of several, the one with the expected name is first."""
     by_build_id: dict[str, list[LiveDeployment]] = {}
     for live in world.deployments or ():
         by_build_id.setdefault(live.build_id, []).append(live)
@@ -37,7 +37,7 @@ def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveD
 
 
 def _moved_variables(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
-    """The variables (server, namespace or name of the worker) in which a Deployment and the spec differ."""
+    """The variables of server, namespace and worker name that differ between a Deployment and the spec."""
     recorded_place = (recorded.address, recorded.temporal_namespace, recorded.worker_deployment)
     own_place = (spec.connection.host_port, spec.temporal_namespace, spec.worker_deployment)
     if recorded_place == own_place:  # nearly all are the same
@@ -58,28 +58,28 @@ class VersionFacts:
     version: Version | None
     """The version in Temporal; None: Temporal does not list it."""
     live: LiveDeployment | None
-    """Its Deployment, unless that is being deleted."""
+    """The version's Deployment, unless it is being deleted."""
     terminating: LiveDeployment | None
-    """Its Deployment, if that is being deleted."""
+    """The version's Deployment, if it is being deleted."""
     remembered: RecordedDeployment | None
-    """Its manifest in Git: in the ledger, or by the history of its specs."""
+    """The version's manifest from the ledger, or from the history of its specs in Git."""
     remembered_by: HistorySource
     """The source of `remembered`: the ledger or the history of Git."""
     twins: tuple[LiveDeployment, ...] = ()
-    """Further Deployments with its build ID, without those that are being deleted."""
+    """Other Deployments with the same build ID, except those that are being deleted."""
     is_among_newest: bool = True
-    """One of the last MOST_VERSIONS that Temporal lists: by default, a server has forgotten all others."""
+    """The version is one of the newest MOST_VERSIONS: by default, a server forgets all others."""
     namesake: str = ""
-    """A version without Deployment that may have work, and whose Deployment would have this one's name."""
+    """A version that may have work but no Deployment; its Deployment would have this one's name."""
 
     @property
     def is_target(self) -> bool:
-        """It is the version that the spec describes."""
+        """The spec describes this version."""
         return self.build_id == self.spec.build_id
 
     @property
     def is_of_others(self) -> bool:
-        """Its workers were versioned by hand: no label can have its build ID, so no object belongs to it."""
+        """The workers were versioned by hand: twgen does not make build IDs that are not valid labels."""
         return not may_be_ours(self.build_id)
 
     @cached_property
@@ -89,7 +89,7 @@ class VersionFacts:
 
     @cached_property
     def sunset(self) -> Sunset:
-        """The times that it stays after it is drained."""
+        """The delays after which a drained version is scaled down and deleted."""
         default, patch = self.spec.sunset, self.patch
         if not patch:
             return default
@@ -101,12 +101,12 @@ class VersionFacts:
 
     @property
     def recorded(self) -> RecordedDeployment | None:
-        """The record of its pods: of the running ones, else of those in Git."""
+        """The record of the live Deployment, or else the remembered manifest."""
         live = self.live or self.terminating
         return live.recorded if live else self.remembered
 
     def unpatched_template(self, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-        """Its pod template before a patch, by this record of it, or by the spec; None: unknown."""
+        """The version's pod template without patches, from this record or from the spec; None: unknown."""
         if recorded:
             template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
             return template
@@ -114,7 +114,7 @@ class VersionFacts:
 
     @property
     def remembers_what_runs(self) -> bool:
-        """Git has it with the pod template of its Deployment, if it has a Deployment."""
+        """Git has a manifest of the version, with the pod template of its Deployment if it has one."""
         live, remembered = self.live or self.terminating, self.remembered
         return remembered is not None and (
             live is None or remembered.template_hash == live.recorded.template_hash
@@ -122,15 +122,15 @@ class VersionFacts:
 
     @property
     def is_loose(self) -> bool:
-        """It would be pruned if left out: nothing protects its Deployment, and only that has its manifest."""
-        # a policy that prefers a failed run is not overruled
+        """Only an unprotected Deployment has the manifest of the version, and would be pruned if left out."""
+        # if the policy prefers a failed render, that is respected
         policy = self.spec.policy
         is_held = not self.live or self.live.protected or policy.missing_template is MissingTemplate.FAIL
         return not (is_held or self.remembers_what_runs or HistorySource.CLUSTER in policy.history)
 
     @property
     def place(self) -> str:
-        """The server and the Temporal namespace of its pods, in words."""
+        """The server and the Temporal namespace that the pods connect to, as text."""
         recorded = self.recorded
         parts = (recorded.address, recorded.temporal_namespace) if recorded else ()
         place = " ".join(filter(None, parts)) or "an unknown place"
@@ -139,20 +139,21 @@ class VersionFacts:
 
     @property
     def connection_differs(self) -> bool:
-        """Its connection differs from the spec's; False if no hash is recorded."""
+        """The connection of the version differs from the spec's; False if no hash is recorded."""
         recorded = self.recorded.connection_hash if self.recorded else ""
         return bool(recorded) and recorded != connection_hash(self.spec.connection)
 
     @property
     def lives_elsewhere(self) -> bool:
-        """Its pods connect to another server, namespace or Worker Deployment than the spec's."""
+        """The pods connect to a server, namespace or Worker Deployment other than the spec's."""
         return self.recorded is not None and bool(_moved_variables(self.spec, self.recorded))
 
     @property
     def was_moved_by_hand(self) -> bool:
-        """It was applied for the spec's place, and a person changed that in the live pod template.
+        """A person changed the connection in the live pod template, which was applied with the spec's.
 
-        The address contradicts the recorded hash then; the other variables have another field manager.
+        This shows because the address contradicts the recorded hash, or because the variables have another
+        field manager.
         """
         live = self.live
         if not live or not self.applied or self.connection_differs or not live.recorded.connection_hash:
@@ -164,8 +165,8 @@ class VersionFacts:
 
     @property
     def gets_new_connection(self) -> bool:
-        """The policy moves this version to the spec's changed connection."""
-        # used only for versions that are kept: a version that goes is not restarted for a connection
+        """The policy applies the spec's changed connection to this version."""
+        # only for versions that stay: a version that is removed is not restarted for a new connection
         changes = self.spec.policy.connection_changes
         if changes is ConnectionChanges.ALL_VERSIONS:
             return self.connection_differs
@@ -174,22 +175,22 @@ class VersionFacts:
 
     @cached_property
     def applied(self) -> Applied | None:
-        """The pod template with which its live Deployment was applied; None: neither spec nor Git has it."""
+        """The pod template that the live Deployment was applied with; None: neither spec nor Git has it."""
         return applied_template(self.spec, self.live, self.remembered) if self.live else None
 
     @property
     def open_workflows(self) -> int:
-        """The workflows that were counted on it."""
+        """The number of open workflows that were counted on the version; 0 also if there was no count."""
         return (self.version.open_workflows if self.version else None) or 0
 
     @property
     def never_active(self) -> bool:
-        """By Temporal, it has never been current or ramping."""
+        """Temporal reports that the version has never been current or ramping."""
         return self.status is VersionStatus.INACTIVE
 
     @property
     def is_at_rest(self) -> bool:
-        """A sync has already taken its pods and its protection away."""
+        """A sync has already removed the pods and the protection of the version."""
         return self.live is not None and self.live.replicas == 0 and not self.live.protected
 
     @property
@@ -199,31 +200,31 @@ class VersionFacts:
 
     @property
     def is_left_over(self) -> bool:
-        """Nothing needs it. If no cluster was read, it may still have a Deployment to remove."""
+        """Nothing needs the version any more. If no cluster was read, its Deployment may still exist."""
         drained_for = self.drained_for
         return self.never_active or (drained_for is not None and drained_for > self.both_delays)
 
     @property
     def drained_for(self) -> timedelta | None:
-        """The time for which it has been drained; None: it is not drained, or this is unknown."""
+        """How long the version has been drained; None: it is not drained, or this is unknown."""
         drainage = self.version.drainage if self.version else None
         changed = drainage.changed_at if drainage and self.status is VersionStatus.DRAINED else None
         return self.now - changed if changed else None
 
     @property
     def registered_for(self) -> timedelta | None:
-        """The time for which Temporal has known it; None: unknown."""
+        """How long Temporal has known the version; None: unknown."""
         created = self.version.created_at if self.version else None
         return self.now - created if created else None
 
     @property
     def unregistered_for(self) -> timedelta | None:
-        """The age of its Deployment; None: it is unknown, or Temporal knows the version."""
+        """The age of an unregistered version's Deployment; None: unknown, or Temporal knows the version."""
         created = self.live.created_at if self.live else None
         return self.now - created if created and self.status is VersionStatus.NOT_REGISTERED else None
 
     def moments(self) -> Iterator[datetime]:
-        """The moments at which the decision about it may change only because time has passed."""
+        """The moments at which the decision about the version may change just because time passes."""
         limits = (
             (self.drained_for, self.sunset.scaledown_delay),
             (self.drained_for, self.both_delays),
@@ -236,10 +237,11 @@ class VersionFacts:
 def version_facts(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
 ) -> Iterator[VersionFacts]:
-    """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
+    """The target and all versions that are deployed or known to Temporal, by build ID; only if in `among`."""
     live = deployments_of(spec, world)
     versions = known_to_temporal(world)
-    # two versions may share a name (shorter, no capitals); only versions that Temporal lacks are in doubt
+    # names of Deployments are shortened and in lower case, so two versions may share one; this matters only
+    # for a live version that Temporal does not know
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
         for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
@@ -274,14 +276,14 @@ def version_facts(
 
 
 def known_to_temporal(world: WorkerWorld) -> dict[str, Version | None]:
-    """Each version that Temporal knows, by build ID; None: only the routing names it."""
+    """Each version that Temporal knows, by build ID; None: Temporal names it only in the routing."""
     routed: dict[str, Version | None] = dict.fromkeys(routed_build_ids(world.temporal))
     listed = world.temporal.versions if world.temporal else ()
     return routed | {version.build_id: version for version in listed}
 
 
 def _newest(versions: Mapping[str, Version | None]) -> AbstractSet[str]:
-    """The build IDs of the MOST_VERSIONS that Temporal has known for the shortest time."""
+    """The build IDs of the newest MOST_VERSIONS versions in Temporal."""
     if len(versions) <= MOST_VERSIONS:
         return versions.keys()
     created = ((item.created_at, item.build_id) for item in versions.values() if item and item.created_at)
@@ -298,21 +300,21 @@ class AttachedTo(NamedTuple):
 
     kept: tuple[AttachedResource, ...]
     leaving: tuple[AttachedResource, ...] = ()
-    """The resources whose copies it has, and should no longer have."""
+    """The resources of which it has copies that it should no longer have."""
     replaced: tuple[AttachedObject, ...] = ()
-    """Its objects that no template makes any more."""
+    """Its objects that have no template any more."""
     following: tuple[AttachedResource, ...] = ()
     """The resources that replace these objects."""
     waiting: tuple[AttachedResource, ...] = ()
-    """The autoscalers whose decisions Argo CD would undo now."""
+    """The autoscalers that must wait, because Argo CD would still undo their decisions."""
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
     """The attached resources of a version, by its status.
 
-    A leaving object is rendered once more, so that it can be pruned. Its replacement waits for that: two
-    autoscalers of one Deployment block each other, and a pod with two budgets cannot be evicted. It also
-    waits for an object without a template, until that is known to be deleted.
+    A leaving object is rendered once more without its owner, so that it can be pruned. Its replacement waits
+    for that, since two autoscalers of one Deployment block each other, and a pod with two budgets cannot be
+    evicted. The replacement of an object without a template waits until that object is known to be deleted.
     """
     resources, replaced, live = version.spec.attached, _replaced(version), version.live
     has_to_wait = live is not None and live.falls_to_one and live.replicas > 1
@@ -326,13 +328,13 @@ def attached_to(version: VersionFacts) -> AttachedTo:
         return "replicas" if item.kind in scalers else item.kind
 
     replaced_roles = {*map(role, replaced)}
-    # the rollout may have deleted some objects of these roles already
+    # the rollout may already have deleted some objects of these roles
     unclear_roles = {role(item) for item in replaced if str(item) in live.added}
     rendered, by_rollout, waiting = [], [], []
     for item in due:
         [copy] = map(str, objects_of(version, [item]))
         is_there = copy in live.attached and copy not in live.added and role(item) not in unclear_roles
-        # an object that counts as gone would be hidden until the rollout has updated its record
+        # an object that is recorded as gone would be hidden until the rollout updates its record
         follows = role(item) in replaced_roles or (bool(replaced) and copy in live.gone)
         is_new_scaler = item.autoscales and copy not in {*live.attached, *live.added}
         if is_new_scaler and (has_to_wait or (follows and live.replicas_are_synced)):
@@ -345,7 +347,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
 
 
 def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
-    """The autoscalers of a version; if no cluster was read, all that may still exist."""
+    """The autoscalers of a version; if no cluster was read, all that might exist."""
     resources = version.spec.attached
     if version.world.deployments is not None and resources:
         attached = attached_to(version)
@@ -361,13 +363,13 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
 
 
 def replicas_are_external(version: VersionFacts) -> bool:
-    """Only an autoscaler or a person sets the replicas of a version."""
+    """An autoscaler or a person sets the replicas of a version, not the spec."""
     replicas = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
     return replicas is None or bool(autoscalers_of(version))
 
 
 def rival_autoscalers(worker: WorkerVersions, autoscalers: Sequence[Autoscaler]) -> Iterator[str]:
-    """A warning about each Deployment with more than one of these autoscalers, whoever made them."""
+    """A warning about each Deployment that has more than one autoscaler, regardless of their origin."""
     for version in worker.versions if len(autoscalers) > 1 else ():
         rivals = [item for item in autoscalers if version.live and item.deployment == version.live.name]
         if len(rivals) > 1:
@@ -376,14 +378,14 @@ def rival_autoscalers(worker: WorkerVersions, autoscalers: Sequence[Autoscaler])
             own = [name for item, name in names.items() if item in templated]
             going = [name for item, name in names.items() if item in map(str, version.replaced)]
             yield (
-                f"{version.build_id}: {listed([*names.values()])} scale the same Deployment, and each undoes"
-                f" the decisions of the others: keep only {own[0] if len(own) == 1 else 'one of them'}"
+                f"{version.build_id}: {listed([*names.values()])} scale the same Deployment and undo each"
+                f" other's decisions: keep only {own[0] if len(own) == 1 else 'one of them'}"
                 + (f"; its rollout deletes {listed(going)}" if going else "")
             )
 
 
 def objects_of(version: VersionFacts, resources: Iterable[AttachedResource]) -> tuple[AttachedObject, ...]:
-    """The kinds and names of a version's copies."""
+    """The kinds and names of a version's copies of these resources."""
     return tuple(
         AttachedObject(item.kind, attached_resource_name(version.spec.name, item.name, version.build_id))
         for item in resources
@@ -395,12 +397,12 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
         return True
     word = _STATUSES.get(version.status)
     if version.is_target:
-        # a draining target gets traffic again: objects for draining versions would only come and go
+        # a draining target gets traffic again, so objects for draining versions would not last
         moved = {word} if word and version.status in IN_ROUTING else set()
         return not resource.when.isdisjoint({AttachedWhile.TARGET, *moved})
     if word:
         return word in resource.when
-    # its status is unknown, so its copies stay; without any copy, it may have work
+    # the status is unknown: copies stay, and a version without copies may have work
     if any(item.when and _has_copy(version, item) for item in version.spec.attached):
         return _has_copy(version, resource)
     return AttachedWhile.DRAINING in resource.when

@@ -1,4 +1,4 @@
-"""The plan for the versions of one worker: the version table applied to all that exist."""
+"""The plan for the versions of one worker: applies the version table, then decides manifests and pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -38,19 +38,19 @@ from twgen.versioning.pod_templates import described_template
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
-"""With these reasons, a version without Deployment no longer counts: its time is over."""
+"""With these reasons, a version without a Deployment no longer counts against maxVersions."""
 _HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
-"""With these actions, Argo CD must not prune its Deployment."""
+"""With these actions, the Deployment of a version must be protected from pruning."""
 _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
-"""With these reasons, others run the version: twgen makes no object for it."""
+"""With these reasons, a version is not run by twgen, which renders no objects for it."""
 
 
 def plan_worker_versions(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
-    """The plan of every version of a worker, whose Deployments carry `identity`; empty: unknown.
+    """The plan of every version of a worker. `identity` is for its Deployments; empty: unknown.
 
-    Raises StateUnavailable if a version has no manifest and the policy does not allow that.
+    Raises StateUnavailable if a version has no manifest and the policy says that a render must fail then.
     """
     decided = [(version, decide(version)) for version in version_facts(spec, world, now)]
     not_created = _why_not_created(spec, decided)
@@ -78,9 +78,10 @@ def plan_worker_versions(
 
 
 def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
-    """A version other than the target counts against maxVersions, unless it is drained and has zero replicas.
+    """Whether a version other than the target counts against maxVersions.
 
-    A version that is only rendered because no cluster was read does not count either.
+    A drained version with zero replicas does not count, nor one that is only rendered because no cluster was
+    read.
     """
     if not version.live:
         return reason not in _UNSEEN
@@ -88,7 +89,7 @@ def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
-    """The next action on each version if only time passes, by build ID."""
+    """By build ID, the next action on a version that will follow just because time passes."""
     by_build_id = {}
     for version in version_facts(spec, world, now):
         action = decide(version).action
@@ -101,7 +102,7 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
-    """The decision about a version, with its manifest or the fact that it has none."""
+    """The decision about a version with its manifest, or changed because it has none."""
     if version.is_of_others or decision.reason in _NOT_OURS:
         return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
@@ -116,7 +117,7 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    # a warning says why Git does not have it
+    # a warning gives the reason why Git does not have it
     because = f"{decision.because}; no manifest for it was found {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
@@ -124,7 +125,7 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec = version.spec
     is_without = decision.reason in {Reason.VERSION_CAP_REACHED, *_NOT_OURS}
-    # without its Deployment an object would have no owner, and nothing would name it: it would stay forever
+    # without a Deployment, an object would have no owner and no record, so it would never be deleted
     has_none = version.world.deployments is not None and not version.live and decision.action is _NONE
     is_without = is_without or has_none or decision.action is VersionAction.DROP
     attached = AttachedTo(()) if is_without else attached_to(version)
@@ -155,7 +156,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
 
 
 def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
-    """The removal of attached objects and the autoscalers that wait, as the end of a sentence."""
+    """The end of a sentence about attached objects that are removed, and autoscalers that wait."""
 
     def named(items: Iterable[AttachedResource | AttachedObject]) -> str:
         return listed([f"{item.kind} {item.name}" for item in items])
@@ -175,7 +176,7 @@ def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
 
 
 def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
-    """The decision to keep a version; its pods change only after an edit by hand, or for a new connection."""
+    """The decision to keep a version. It becomes an update after an edit by hand, or for a new connection."""
     applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
@@ -197,7 +198,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if replaced is not None:
         because, reason = f"{because}, and {pods}", Reason.CONNECTION_CHANGED
         return Decision(reason, _UPDATE, decision.replicas, because, live.recorded, replaced)
-    # if the two are equivalent, applying the old text again changes nothing
+    # if the live template is equivalent to the spec's, or the remembered one, rendering that changes nothing
     if applied and version.is_target and applied.fits(described_template(version.spec)):
         return decision
     remembered = version.remembered
@@ -205,12 +206,12 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
             return decision._replace(recorded=remembered)
-    # a template that the spec or Git confirms is known, even if something was added to it later
+    # a template that the spec or Git confirms can be rendered, even if something was added to it by hand
     return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
-    """A version's manifest from the sources of the policy; if it is deployed, the manifest that runs."""
+    """A version's manifest: the deployed one if the policy allows that, or a remembered one that matches."""
     deployment = version.live or version.terminating
     is_source = HistorySource.CLUSTER in version.spec.policy.history
     if deployment and (version.is_target or is_source or version.is_loose):
@@ -219,9 +220,9 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
 
 
 def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
-    """The decision about a version with the patches of its policy, once its manifest is known.
+    """The decision about a version, with the patches of its policy.
 
-    If its pods change, that is a rolling update with its own reason.
+    If they change its pods, the decision becomes an update with a reason of its own.
     """
     applied = version.live.patch if version.live else None
     if not (version.patch or applied):
@@ -233,7 +234,8 @@ def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     decision = decision._replace(patch=containers)
     if decision.action not in _HAS_PODS:
         return decision
-    # a target is patched on top of its spec, later of its ledger entry: when it is replaced, its pods stay
+    # the ledger has the manifest without the patch, which is applied to it again: so the pods stay as they
+    # are once another version is the target
     replicas = version.patch.replicas if version.patch else None
     if replicas is not None and not autoscalers_of(version):
         because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
@@ -241,24 +243,24 @@ def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or _is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), containers)
-        told = f"; patched: {listed(patched)}" if patched else ""
-        return decision._replace(because=f"{decision.because}{told}")
+        clause = f"; patched: {listed(patched)}" if patched else ""
+        return decision._replace(because=f"{decision.because}{clause}")
     change = f"patches of its policy change its {listed(changed)}"
     if not containers:
-        change = f"the patch of its {listed(changed)} was removed: the deployed values come back"
+        change = f"the patch of its {listed(changed)} was removed: the original values are restored"
     decision = decision._replace(because=f"{decision.because}; {change}, and {_effect_on_pods(version.live)}")
     is_kept = decision.action is VersionAction.KEEP
     return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
 
 
 def _effect_on_pods(live: LiveDeployment) -> str:
-    """What a change of its pod template does to the pods of a Deployment."""
+    """The effect of a new pod template on the pods of a Deployment, as a clause."""
     restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
     return restart if live.replicas else "it has no pods"
 
 
 def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
-    """A person edited its live pods, and the patch of the version makes the same of this pod template."""
+    """A person edited its live pods, and a patch of its policy now has the same effect."""
     containers = _patched_containers(version, base)
     if not containers or live.patch:
         return False
@@ -273,9 +275,9 @@ def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Conta
 def _why_not_created(spec: WorkerSpec, decided: Sequence[tuple[VersionFacts, Decision]]) -> str:
     """Why the target's Deployment is not created; empty: it is created, or exists."""
     target = next(version for version, _ in decided if version.is_target)
-    # a target that may already get work from Temporal needs its pods, even above the limit of versions
+    # a target that may already have work needs its pods, even above the limit
     may_wait = not target.live and not may_have_work(target.status, target.version)
-    # without the cluster, a target that polled may be deployed: if left out, it would be pruned
+    # if the cluster was not read, a target that has polled may be deployed, and would be pruned if left out
     cluster_was_read = target.world.deployments is not None
     may_wait = may_wait and (cluster_was_read or target.status is VersionStatus.NOT_REGISTERED)
     others = ((version, decision) for version, decision in decided if version is not target)

@@ -1,14 +1,14 @@
-"""The version table: the action on a version's Deployment. The first row that fits decides.
+"""The version table: selects the action on a version's Deployment. The first row that matches decides.
 
-Two rules hold the table together:
+All rows follow two rules:
 
-1. A version that may have work is never scaled down or dropped. Only three kinds ever are: an inactive
-   version that was never active, a drained one after its delay, and one that Temporal does not know.
-2. Nothing goes in one step. A Deployment is first rendered with zero replicas and without protection; only
-   after a sync has applied that may the output leave it out.
+1. A version that may have work is never scaled down or dropped. Only three kinds of version ever are: one
+   that was never active, a drained one after its delay, and one that Temporal does not know.
+2. No Deployment is removed in one step. First it is rendered with zero replicas and without protection. It is
+   omitted only after a sync has applied this.
 
-A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMENT. `plan` applies the row, and
-afterwards turns a Keep into an Update if the pods themselves must change.
+LIVE is the table of versions with a Deployment, WITHOUT_DEPLOYMENT the table of all others. `plan` applies
+the row, and then changes a Keep into an Update if the pods must change.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,28 +37,28 @@ class Decision(NamedTuple):
     reason: Reason
     action: VersionAction
     replicas: int | None
-    """None: the manifest omits them."""
+    """The replicas in the manifest; None: it omits them."""
     because: str
     recorded: RecordedDeployment | None = None
     """The manifest to render again, once it is known; None: the spec describes it."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names of that manifest that the spec's connection replaces; None: its connection stays."""
+    """The injected names in that manifest to replace for the spec's connection; None: it stays as it is."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers with which its pods are patched."""
+    """The patches of its containers."""
 
 
 _Outcome = tuple[VersionAction, int | None, str]
-"""The action of a row on a version's Deployment, its replicas, and why."""
+"""The action on a version's Deployment, its replicas, and the reason as a sentence."""
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
 _Fact = TypeVar("_Fact")
 
 
 class Row(NamedTuple, Generic[_Fact]):
-    """A condition, and the decision on a Deployment that it leads to."""
+    """A condition, and the decision about a Deployment that it leads to."""
 
     reason: Reason
     when: Callable[[VersionFacts], _Fact | Literal[False] | None]
-    """The fact that `then` says something about; a false one: the row does not match."""
+    """The fact that `then` receives. If it is false, the row does not match."""
     then: Callable[[VersionFacts, _Fact], _Outcome]
 
 
@@ -135,7 +135,7 @@ WITHOUT_DEPLOYMENT = (
         lambda v: may_have_work(v.status, v.version) and v.is_of_others,
         lambda v, _: _of_others(v)),
     Row(Reason.SERVERLESS,
-        # one with a manifest had pods too, and its workflows may need them
+        # a version with a manifest also had pods, which its workflows may need
         lambda v: v.version is not None and v.version.serverless and not v.recorded,
         lambda v, _: (VersionAction.NONE, None,
                       f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
@@ -179,7 +179,7 @@ WITHOUT_DEPLOYMENT = (
 
 
 def decide(version: VersionFacts) -> Decision:
-    """The action on a version's Deployment, and why."""
+    """Find the first row that matches a version."""
     rows: tuple[Row[Any], ...] = LIVE if version.live else WITHOUT_DEPLOYMENT
     return next(Decision(row.reason, *row.then(version, fact)) for row in rows if (fact := row.when(version)))
 
@@ -191,7 +191,7 @@ def _keep(replicas: int | None, because: str) -> _Outcome:
 def _create(version: VersionFacts, replicas: int | None, because: str) -> _Outcome:
     absence = "the cluster was not read" if version.world.deployments is None else "it has no Deployment"
     if version.terminating:
-        absence = "its Deployment is being deleted, and will then be created again"
+        absence = "its Deployment is being deleted, and will be recreated"
     return VersionAction.CREATE, replicas, f"{because}; {absence}"
 
 
@@ -210,25 +210,26 @@ def _of_others(version: VersionFacts) -> _Outcome:
 
 
 def _live(version: VersionFacts, least: int = 0) -> int | None:
-    """The live replicas, and no fewer than `least`; None if an autoscaler or a person sets them."""
+    """The live replicas, but at least `least`; None if an autoscaler or a person sets them."""
     if not version.live:
         return None
     live, replicas = version.live, max(version.live.replicas, least)
     has_enough = live.replicas >= least or any(item.scales_from_zero for item in autoscalers_of(version))
     is_left = live.replicas_are_external and has_enough
     if live.falls_to_one:
-        # Argo CD sees no difference in a field that a render leaves out, but one in the protection
+        # Argo CD does not sync if a render only omits a field: a Deployment at zero replicas then gets a pod
+        # only if its protection changes too
         is_left = replicas == DEFAULT_REPLICAS and bool(live.replicas or not live.protected)
     return None if is_left and replicas_are_external(version) else replicas
 
 
 def _spec(version: VersionFacts) -> int | None:
-    """The spec's replicas; if it omits them, the live ones, at least one."""
+    """The spec's replicas; if the spec omits them, the live ones, but at least one."""
     return _live(version, least=1) if replicas_are_external(version) else version.spec.replicas
 
 
 def _live_or_spec(version: VersionFacts) -> int | None:
-    """The live replicas; if there are none, the spec's, or one for an autoscaler to change."""
+    """The live replicas; if that is zero, the spec's, or one for an autoscaler to start from."""
     if version.live is not None and version.live.replicas:
         return _live(version)
     is_external = replicas_are_external(version)
@@ -236,23 +237,23 @@ def _live_or_spec(version: VersionFacts) -> int | None:
 
 
 def _live_elsewhere(version: VersionFacts) -> int | None:
-    """The live replicas; if its manual move is undone and it may have work, as many as it would have here."""
+    """The live replicas, unless twgen undoes a manual move of a version that may have work."""
     if not version.was_moved_by_hand or version.status in LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}:
         return _live(version)
     return _spec(version) if version.status in IN_ROUTING else _live_or_spec(version)
 
 
 def _recorded(version: VersionFacts) -> int | None:
-    """The spec's replicas for a version with traffic, its own recorded ones for any other; at least one."""
+    """The spec's replicas for a version with traffic, the recorded ones for any other; at least one."""
     own_replicas = version.recorded.replicas if version.recorded else None
     replicas = version.spec.replicas if version.status in IN_ROUTING else own_replicas
     return None if replicas is None or replicas_are_external(version) else max(replicas, 1)
 
 
 def _while_draining(version: VersionFacts) -> int | None:
-    """The replicas of the policy for a version that Temporal reports as draining; None: it sets none.
+    """The policy's `drainingReplicas` for a draining version; None: they do not apply.
 
-    If Temporal contradicts itself, a version only counts as draining, and keeps its replicas.
+    If a version only counts as draining because Temporal contradicts itself, it keeps its replicas.
     """
     replicas, reported = version.spec.policy.draining_replicas, version.version
     if not replicas or not reported or version.status is not VersionStatus.DRAINING:
@@ -282,7 +283,7 @@ def _state(version: VersionFacts) -> str:
 
 
 def _need(version: VersionFacts) -> str:
-    """The open workflows, if they were counted, for which it keeps its pods, and the policy's replicas."""
+    """The workflows that need a version, as a clause, and the replicas that its policy sets meanwhile."""
     replicas = _while_draining(version)
     by_policy = f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
     if not version.open_workflows:
@@ -299,7 +300,7 @@ def _needing(number: int) -> str:
 
 
 def _may_still_exist(version: VersionFacts) -> str:
-    """Why a version is still rendered when both sunset delays are over, as the end of a sentence."""
+    """The end of a sentence: why a version is still rendered although both sunset delays are over."""
     return (
         f", longer than both sunset delays together ({spoken(version.both_delays)}); the cluster was not"
         " read, so its Deployment may still exist"

@@ -1,4 +1,4 @@
-"""Warnings about versions, in addition to the plan."""
+"""The warnings about versions in a plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from twgen.versioning.pod_templates import described_template
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
-_STAYS = "its Deployment is not rendered and stays as it is"
-_LOOSE = "it is rendered as it runs now, because nothing protects its Deployment from pruning"
+_STAYS = "its Deployment is not rendered, and stays as it is"
+_LOOSE = "it is rendered as it runs now, because its Deployment has no protection from pruning"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
@@ -34,7 +34,7 @@ _UNREAD = "if its Deployment exists, prune protection keeps it"
 
 
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    """The warnings about one version, each a sentence that names it."""
+    """The warnings about one version. Each begins with its build ID."""
     name = version.build_id
     why = f" ({version.world.history.ends})" if version.world.history.ends else ""
     if version.lives_elsewhere:
@@ -42,7 +42,7 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
         yield (
             f"{name}: the pods of Deployment {version.live.name} run as"
-            f" {version.live.other_build_id}: deploy that version with its own spec, then delete this"
+            f" {version.live.other_build_id}. Deploy that version with its own spec, then delete this"
             " Deployment by hand"
         )
     if plan.action is VersionAction.NONE and version.is_target:
@@ -61,15 +61,15 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     for twin in version.twins:
         fate = "stays as it is" if twin.protected else "may be pruned, because nothing protects it"
         yield (
-            f"{name} has two Deployments: twgen renders {plan.deployment}, but not {twin.name}. That one"
-            f" {fate}: delete it if it is not needed"
+            f"{name} has two Deployments: twgen renders {plan.deployment}, but not {twin.name}, which"
+            f" {fate}. Delete {twin.name} if you do not need it"
         )
     if version.live:
         yield from _about_deployment(version, plan, version.live)
 
 
 def _about_patch(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    """The warnings about parts of a version's patch that have no effect."""
+    """The warnings about parts of a patch that have no effect."""
     base = version.unpatched_template(plan.recorded) if version.patch else None
     if not version.patch or base is None:
         return
@@ -77,13 +77,13 @@ def _about_patch(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     for container in version.patch.containers:
         if (name := container["name"]) not in names:
             yield (
-                f"{version.build_id}: patches of its RolloutPolicy name container {quoted(name)}, but it only"
-                f" has {listed(names)}{did_you_mean(name, names)}"
+                f"{version.build_id}: patches of its RolloutPolicy name container {quoted(name)}, but its"
+                f" pods only have {listed(names)}{did_you_mean(name, names)}"
             )
     if version.patch.replicas and (scalers := autoscalers_of(version)):
         yield (
-            f"{version.build_id}: replicas in patches of its RolloutPolicy have no effect: attached template"
-            f" {scalers[0].name} sets the replicas"
+            f"{version.build_id}: replicas in patches of its RolloutPolicy have no effect, because the"
+            f" autoscaler {scalers[0].name} sets the replicas"
         )
 
 
@@ -91,23 +91,23 @@ def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[s
     name, place = version.build_id, version.place
     if plan.reason is VersionReason.LIVES_ELSEWHERE:
         yield (
-            f"{name} stays as it is, whatever Temporal reports about it here: delete it by hand when its"
+            f"{name} stays as it is, whatever Temporal reports about it here: delete it by hand once its"
             f" workflows at {place} have ended"
         )
     elif plan.reason is VersionReason.CONNECTION_CHANGED:
         yield (
-            f"{name} moves to the spec's address and Temporal namespace: its workflows at {place} lose their"
-            " worker"
+            f"{name} moves to the spec's address and Temporal namespace: no worker will run its workflows at"
+            f" {place}"
         )
     elif plan.action is VersionAction.CREATE and plan.recorded:
         yield (
-            f"{name} is created again from its record, whose pods connect to {place}: its workflows here have"
-            " no worker as long as its spec and its record name different places"
+            f"{name} is recreated from its record, whose pods connect to {place}: no worker runs its"
+            " workflows here as long as its spec and its record have different connections"
         )
 
 
 def why_not_deployed(version: VersionFacts) -> str:
-    """Why no pod gets the pod template of its spec; empty: pods get it."""
+    """Why the pod template of its spec is not deployed; empty: it is."""
     if not version.is_target or not _is_taken(version.spec, version.recorded):
         return ""
     return (
@@ -117,7 +117,7 @@ def why_not_deployed(version: VersionFacts) -> str:
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
-    """Why the spec must not be recorded under its build ID; empty: it may be."""
+    """Why the spec must not be recorded with its build ID; empty: it may be."""
     if not _is_taken(spec, recorded):
         return ""
     return (
@@ -127,36 +127,36 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
 
 
 def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
-    """Another pod template has the spec's build ID: generated ones have only 10,000 different hash values."""
+    """Another pod template has the spec's build ID: there are only 10,000 different generated hashes."""
     is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
     return is_another and not spec.has_custom_build_id
 
 
 def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """The one warning of a worker about its versions that twgen did not create."""
+    """The warning about all versions of a worker that twgen did not create."""
     names = [quoted(item.build_id) for item in versions if item.reason is VersionReason.OF_OTHERS]
     if names:
         it, its, has = ("it", "its", "it has") if len(names) == 1 else ("them", "their", "they have")
         yield (
             f"twgen renders nothing for {listed(names, _MOST_NAMED)}: such a build ID is not a"
-            f" valid label, so twgen did not create {it}; keep {its} workers until {has} drained"
+            f" valid label, so twgen did not create {it}. Keep {its} workers running until {has} drained"
         )
 
 
 def warnings_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """Warnings about live pod templates that are not recorded and no longer match their hash."""
+    """Warnings about live pod templates that have no record and do not match their hash."""
     for version in versions:
         if version.is_doubtful and version.live and not fits_its_hash(version.live):
             yield (
                 f"{version.build_id}: its live pod template does not match its hash: it was edited by hand,"
-                " or it contains defaults of a server. Without a record twgen cannot decide which, so it"
-                " stays as it is. Record versions with `twgen lock`, and keep edits in `patches` of a"
-                " RolloutPolicy"
+                " or a server added defaults. Without a record twgen cannot distinguish these, so the"
+                " template stays as it is. Record versions with `twgen lock`, and keep edits in `patches` of"
+                " a RolloutPolicy"
             )
 
 
 def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
-    """Warnings about patches for versions that no worker of their policy has, or more than one."""
+    """Warnings about patches for a version that no worker of the policy has, or that several have."""
     by_policy: dict[tuple[str, str], list[WorkerVersions]] = {}
     for worker in workers:
         if worker.spec.policy.patches:
@@ -173,7 +173,7 @@ def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
             if not owners:
                 hint = did_you_mean(patch.build_id, owners_by_build_id)
                 yield (
-                    f"{subject}: version {patch.build_id} does not exist or no longer exists: remove it from"
+                    f"{subject}: version {patch.build_id} does not exist, or no longer exists. Remove it from"
                     f" patches of the RolloutPolicy{hint}"
                 )
             elif len(owners) > 1:
@@ -184,32 +184,32 @@ def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
-    """Warnings about versions that lose their pods although the snapshot lacks their workflow count."""
+    """Warnings about versions that lose their pods although the snapshot has no workflow count for them."""
     in_temporal = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
         is_dropped = version.action is VersionAction.DROP and version.live is not None
         goes = is_dropped or version.action is VersionAction.SCALE_DOWN
         if goes and version.build_id in in_temporal and in_temporal[version.build_id].open_workflows is None:
             yield (
-                f"{version.build_id} loses its pods, but its pinned workflows were not counted, because that"
-                " was not needed yet when the snapshot was taken. Take a new snapshot"
+                f"{version.build_id} loses its pods, but its pinned workflows were not counted: when the"
+                " snapshot was taken, this was not needed yet. Take a new snapshot"
             )
 
 
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
-    # if the cluster was not read, only the ledger shows the earlier place of the target
+    # if the cluster was not read, only the ledger shows the target's earlier connection
     may_be_live = version.live is not None or version.world.deployments is None
     is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
     if is_elsewhere and plan.action is VersionAction.KEEP:
         yield (
-            f"{name} keeps its connection: a changed address or Temporal namespace only applies to new"
+            f"{name} keeps its connection: a changed address or Temporal namespace applies only to new"
             " versions. Change the image tag too, or undo the manual change of its Deployment"
         )
     elif is_elsewhere and plan.replaced_injection is None:
         yield (
-            f"{name} moves away from {version.place}, and its workflows there lose their worker: change"
+            f"{name} moves away from {version.place}, so no worker will run its workflows there. Change"
             f" {makes_another} together with the address or Temporal namespace"
         )
     if not_deployed := why_not_deployed(version):
@@ -217,21 +217,21 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if version.live and plan.action in _APPLIED and waits_to_recreate(spec, version.live):
         recreate = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
         yield (
-            f"{name}: strategy Recreate cannot be applied yet: server-side apply does not remove a"
-            " rollingUpdate that Kubernetes filled in or that another field manager owns. Run `kubectl patch"
-            f" deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
+            f"{name}: strategy Recreate cannot be applied yet, because server-side apply does not remove a"
+            " rollingUpdate that Kubernetes set by default or that another field manager owns. Run `kubectl"
+            f" patch deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
         )
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
-            f"{name} gets another pod template while {how_many}: incompatible code breaks them"
-            " (nondeterminism). A new build ID would keep them on the old code"
+            f"{name} gets another pod template while {how_many}: incompatible code breaks such workflows"
+            " (nondeterminism). With a new build ID they stay on the old code"
         )
     generation = generation_of(version.applied.injected) if version.applied else None
     restarted = plan.reason is VersionReason.TEMPLATE_CHANGED
     if not restarted and generation not in {None, spec.policy.environment}:
         yield (
             f"{name} keeps its injected variables of environment {generation}: environment"
-            f" {spec.policy.environment} of its policy only applies to a new version"
+            f" {spec.policy.environment} of its policy applies only to a new version"
         )
     if not restarted and version.applied and _holders_differ(spec, version.applied):
         yield (
@@ -254,14 +254,14 @@ def _open(version: VersionFacts) -> str:
         verb = "is" if version.open_workflows == 1 else "are"
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
     is_counted = version.version is not None and version.version.open_workflows is not None
-    # a worker of it must have polled before a workflow can run on it
+    # a worker of the version must have polled before a workflow can run on it
     if is_counted or version.status is VersionStatus.CREATED:
         return ""
     return "workflows may be open on it" if may_have_work(version.status, version.version) else ""
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """The changes by hand, and the objects that no render replaces, with the commands that do."""
+    """Warnings about manual changes, and about objects that no render replaces, with the commands to run."""
     name, spec, stays = version.build_id, version.spec, plan.action is VersionAction.KEEP
     added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
     if live.lost_labels:
@@ -270,16 +270,16 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
         )
     if stays and added:
         yield (
-            f"{name}: {added[0]} was added to its Deployment by hand, and applying does not remove it: remove"
+            f"{name}: {added[0]} was added to its Deployment by hand, and applying does not remove it. Remove"
             " it by hand, or add it to the spec with a new version"
         )
     if stays and version.gets_new_connection:
         yield (
-            f"{name} keeps its connection: twgen cannot distinguish its injected variables and volumes from"
-            " the team's own. A new version gets the changed connection"
+            f"{name} keeps its connection, because twgen cannot distinguish its injected variables and"
+            " volumes from the team's own. A new version gets the changed connection"
         )
     place, driver = f"-n {spec.namespace}", spec.policy.driver
-    by_job = "the Job of its rollout does that; without a Job, "
+    by_job = "the Job of its rollout does this; without a Job, "
     has_no_job = driver is Driver.NONE or spec.policy.owner_references is not OwnerReferences.RENDER
     if plan.replaced and (has_no_job or driver is Driver.AUTO):
         waits = [f"{item.kind} {item.name}" for item in plan.following]
@@ -306,8 +306,8 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             f' "namespace": "{spec.namespace}"}}, "spec": {{"replicas": {live.replicas}}}}}'
         )
         yield (
-            f"{name}: {names} {'waits' if len(plan.waiting) == 1 else 'wait'} until another field manager"
-            f" than Argo CD's holds the replicas of Deployment {live.name}:"
+            f"{name}: {names} {'waits' if len(plan.waiting) == 1 else 'wait'} until a field manager other"
+            f" than Argo CD owns the replicas of Deployment {live.name}:"
             f" {'' if driver is Driver.NONE else by_job}run `echo '{manifest}' | kubectl apply --server-side"
             " --field-manager=twgen -f -` and apply a new render"
         )
@@ -324,9 +324,9 @@ class ObjectName(NamedTuple):
 def with_lost_references(
     workers: Iterable[WorkerVersions], rendered: Collection[ObjectName]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions, with a warning for each whose object has another hash in the render.
+    """Add a warning for each version that uses an object whose name has another hash in this render.
 
-    `rendered` has the objects that Argo CD prunes when they are no longer rendered.
+    `rendered` contains the objects that Argo CD prunes once they are no longer rendered.
     """
     plain = ((item._replace(name=name_without_hash(item.name)), item.name) for item in rendered)
     new_names = {item: name for item, name in plain if item.name}
@@ -345,7 +345,7 @@ def _lost_references(
             referenced = ObjectName(kind, worker.spec.namespace, name)
             replacement = new_names.get(referenced._replace(name=name_without_hash(name)), "")
             if replacement and referenced not in rendered:
-                # only a warning: twgen cannot render the old object, because it does not know the content
+                # only a warning: twgen cannot render the old object, because it does not know its content
                 yield (
                     f"{version.build_id} uses {kind} {name}, but the render has {replacement} instead. Once"
                     f" {name} is pruned, pods of this version can no longer start. Restore it if it is"

@@ -1,1 +1,1 @@
-"""One page for people: a fleet of workers, or a simulated rollout."""
+"""The HTML page of a fleet of workers, or of a simulated rollout."""

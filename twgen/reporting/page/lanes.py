@@ -1,4 +1,4 @@
-"""The lanes of a worker on the page: its versions over time, as far as its status shows."""
+"""The lanes of a worker on the page: its versions over time, as far as its status shows them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from twgen.planning.sentences import in_days, plain_percentage, version_name
 from twgen.reporting.status.lines import workflows_phrase
 
 _ACTIONS = {VersionAction.SCALE_DOWN: "no pods", VersionAction.DROP: "gone"}
-"""The change of a version's Deployment, by the next action of its sunset."""
+"""The state of a version's Deployment after the next action of its sunset."""
 _UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
 
@@ -21,9 +21,9 @@ class Stretch(NamedTuple):
     """A period in which a version does not change."""
 
     says: str
-    """Empty: nothing is known about it."""
+    """The text of the cell; empty: the state is unknown."""
     stage: str
-    """The status of Temporal in small letters, or `gone`."""
+    """The version status in lower case, `gone`, or `unknown`."""
     columns: int
     is_to_come: bool
 
@@ -40,16 +40,16 @@ class Lanes(NamedTuple):
     """The versions of a worker over time; each column is the period between two moments."""
 
     columns: tuple[str, ...]
-    """When each column begins, in words. The first column begins with the oldest known moment."""
+    """The beginning of each column, in words; the first is the oldest known moment."""
     lanes: tuple[VersionLane, ...]
 
 
 _Event = tuple[datetime, str]
-"""A change of the pods or workflows of a version, and its time."""
+"""The time and the text of a change of a version's pods or workflows."""
 
 
 class _Traffic(NamedTuple):
-    """The share of each version in the new workflows from a moment on, in percent: 100 in all."""
+    """Each version's share of new workflows from a moment on, in percent; together 100."""
 
     at: datetime
     shares: Mapping[str, float]
@@ -58,8 +58,8 @@ class _Traffic(NamedTuple):
 def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     """The lanes of a worker.
 
-    Where the shares of a time are known, those of all versions are shown, else none: a status has the last
-    change of traffic and the next one.
+    For any time, either the shares of all versions are shown or none: a status contains only the last change
+    of traffic and the next one.
     """
     now, versions = _whole(now), worker.versions
     traffic = _traffic(worker, now)
@@ -67,7 +67,7 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     begins = [_whole(version.since) for version in versions if version.since]
     happens = [at for of_version in events.values() for at, _ in of_version]
     moments = {*begins, *happens, *(part.at for part in traffic)}
-    # of many versions the latest past and the nearest future are shown
+    # if there are too many moments, show the latest past and the nearest future
     past = sorted(moment for moment in moments if moment < now)[-_MOST_MOMENTS // 2 :]
     to_come = sorted(moment for moment in moments if moment > now)[: _MOST_MOMENTS // 2]
     shown = [*past, now, *to_come]
@@ -90,14 +90,14 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
 
 
 def _traffic(worker: WorkerReport, now: datetime) -> list[_Traffic]:
-    """The known traffic: since its last change, and after its next one."""
+    """The known traffic: since the last change, and after the next one."""
     taking = [version for version in worker.versions if version.percentage is not None]
     shares = {version.build_id: version.percentage or 0.0 for version in taking}
     without_version = worker.unversioned_percentage
     if without_version is not None:
         shares[_UNVERSIONED] = without_version
     begins = [_whole(version.since) for version in taking if version.since]
-    # a status does not say when workers without a version got their share
+    # a status does not contain when unversioned workers got their share
     is_known = bool(taking) and len(begins) == len(taking) and without_version is None
     known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
     change = worker.next
@@ -154,7 +154,7 @@ def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Join neighbouring cells with the same text into one stretch."""
+    """Join adjacent equal cells into one."""
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 

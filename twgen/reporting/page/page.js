@@ -28,7 +28,7 @@ function unfold(isFiltered) {
   }
 }
 
-// two rows that differ only in their age are equal: only the age is replaced, so readers keep their place in the row
+// rows that differ only in their age count as equal: only the age is replaced, so a reader's position in the row stays
 function withoutAge(row) {
   const copy = row.cloneNode(true);
   copy.removeAttribute("open");
@@ -106,7 +106,7 @@ async function press(button) {
   }
 }
 
-// a page that is served without TLS may have no clipboard: then the text is selected, to be copied by hand
+// without TLS a page may have no access to the clipboard: then the text is selected, to be copied by hand
 async function copy(button) {
   const command = button.previousElementSibling;
   const answered = document.getElementById("answered");
@@ -119,7 +119,7 @@ async function copy(button) {
   }
 }
 
-// the row that the URL names, as the links of Argo CD do
+// open the row that the URL names, as in the links of Argo CD
 function openNamed() {
   const row = document.getElementById(location.hash.slice(1));
   if (!row?.matches("details.worker")) return;

@@ -1,4 +1,4 @@
-"""The page: a fleet of workers, or a simulation, as one HTML document that needs nothing else."""
+"""Pages about a fleet of workers or a simulation, each as one self-contained HTML document."""
 
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
-"""The buttons of a worker, by its status."""
+"""Returns the buttons of a worker for its status."""
 _NO_LINKS = Links()
 _COLUMNS = {
     "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
@@ -41,44 +41,44 @@ _COLUMNS = {
     "Target": "The build ID of the newest version in Git.",
     "New workflows": "The share of new workflows that each version gets, and the steps of a ramping target.",
     "For": "The time since the phase or the reason last changed.",
-    "Reason": "What the rollout waits for, what has failed, and the command that continues it.",
+    "Reason": "The reason for the phase, any failures, and the command that continues the rollout.",
 }
-"""The columns of a row, each with its meaning."""
+"""The columns of a row, and their meanings."""
 _MEANING = {
-    Verb.PAUSE: "keep the share of {target} as it is, until somebody resumes",
+    Verb.PAUSE: "keep the share of {target} as it is until it is resumed",
     Verb.RESUME: "let the rollout of {target} continue",
-    Verb.ABORT: "end the ramp of {target}, and keep traffic from it until somebody retries",
-    Verb.PROMOTE: "give {target} its next step now",
-    Verb.RETRY: "let the rollout of {target} continue, and start what failed again",
+    Verb.ABORT: "end the ramp of {target}, and send it no traffic until it is retried",
+    Verb.PROMOTE: "take the next step of {target} now",
+    Verb.RETRY: "let the rollout of {target} continue, and repeat failed gates and replays",
 }
 
 
 class Share(NamedTuple):
-    """A version's part of the new workflows, in percent."""
+    """A version's share of new workflows."""
 
     build_id: str
     percentage: float
     begins: float
-    """The shares before it together."""
+    """The sum of the shares before it."""
     kind: str
     """`target`, `other` or `unversioned`."""
 
 
 class Step(NamedTuple):
-    """A step of a target that ramps."""
+    """A step of a ramping target."""
 
     share: str
     place: str
     """`done`, `present` or `ahead`."""
     word: str
-    """What it waits for before it begins or ends, in addition to its pause; empty: nothing."""
+    """The condition for its begin or end, in addition to its pause; empty: none."""
 
 
 class RampSteps(NamedTuple):
-    """The steps of a target that ramps."""
+    """The steps of a ramping target."""
 
     says: str
-    """The present one, in words."""
+    """The present step, in words."""
     steps: tuple[Step, ...]
 
 
@@ -91,7 +91,7 @@ def fleet_page(  # noqa: PLR0913 - the parts of a page
     title: str = "Temporal workers",
     refreshed_every: float = 0,
 ) -> str:
-    """The page of many workers as they are now; `refreshed_every` is in seconds, 0: never."""
+    """The page of a fleet; `refreshed_every` is in seconds, 0: never."""
     fleet = _fleet(statuses, now, offers, links)
     return _page(title=title, now=now, refreshed_every=refreshed_every, **fleet)
 
@@ -102,12 +102,12 @@ def fleet_part(
     offers: Offers = lambda _: (),
     links: Links = _NO_LINKS,
 ) -> str:
-    """The part of that page that a refresh replaces."""
+    """The part of a fleet's page that a refresh replaces."""
     return _environment().get_template("fleet.html").render(now=now, **_fleet(statuses, now, offers, links))
 
 
 def simulation_page(timeline: Timeline) -> str:
-    """The page of a simulated rollout: a picture of each worker, and what happens when."""
+    """The page of a simulated rollout: for each worker a picture and a table of events."""
     alone = [
         {
             "worker": worker,
@@ -129,7 +129,7 @@ def _page(**values: Any) -> str:
         raise AssertionError("the environment loads from this package")
     for kind, name in (("style", "page.css"), ("script", "page.js")):
         text = values[kind] = environment.loader.get_source(environment, name)[0]
-        # by this hash a browser runs only this text, whatever else the page contains
+        # because of this hash, a browser runs only this text, even if other text gets into the page
         values[f"{kind}_hash"] = f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
     return environment.get_template("page.html").render(**values)
 
@@ -140,16 +140,16 @@ def _fleet(
     rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=itemgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    # with many workers, the settled ones are behind one line
+    # if there are many workers, the settled ones are folded into one line
     folded = [row for row in rows if row["look"] == "quiet"] if len(rows) > 200 else []
     shown = [row for row in rows if row["look"] != "quiet"] if folded else rows
     return {"rows": shown, "folded": folded, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
-    """What `row.html` shows of a worker."""
+    """The values that `row.html` shows of a worker."""
     worker = status.details
-    # if the intent cannot be read, its traffic is unknown
+    # if the intent cannot be read, the traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
     alarms = [status.failing or (worker.unserved if worker else ""), *(_troubles(worker) if worker else ())]
     is_failing = any(alarms) or has_failed(status.phase, status.reason)
@@ -179,16 +179,16 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: L
 
 
 def _links(worker: WorkerReport, links: Links) -> Iterator[tuple[str, str]]:
-    """The pages about a worker elsewhere: their names and URLs."""
+    """The names and URLs of pages about a worker in Temporal and Argo CD."""
     if links.temporal and worker.temporal_namespace:
         namespace, name = quote(worker.temporal_namespace, safe=""), quote(worker.worker, safe="")
-        # newer releases of the UI have /workers/deployments, and redirect from this path
+        # newer releases of Temporal's UI redirect from this path to /workers/deployments
         path = f"namespaces/{namespace}/worker-deployments/{name}"
         yield "Temporal", f"{links.temporal.rstrip('/')}/{path}"
     moves = (version.moved_by for version in worker.versions if version.moved_by)
     application = next((moved.application for moved in moves if moved.application), "")
     if links.argocd and application:
-        # Argo CD names an application of another namespace with an underscore between the two
+        # Argo CD joins the namespace and the name of an application with an underscore
         path = "/".join(quote(part, safe="") for part in application.partition("_") if part not in {"_", ""})
         yield "Argo CD", f"{links.argocd.rstrip('/')}/applications/{path}"
 
@@ -206,7 +206,7 @@ def _shares(worker: WorkerReport, target: str) -> Sequence[Share]:
 
 
 def _troubles(worker: WorkerReport) -> Iterator[str]:
-    """The problems of the target, and of other versions that take new workflows."""
+    """The problems of the target, and of other versions that get new workflows."""
     for version in worker.versions:
         if version.is_target or version.percentage is not None:
             for trouble in trouble_phrases(version, worker.worker.partition("/")[0]):
@@ -228,7 +228,7 @@ def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
 
 
 def _word(step: StepView, reason: str) -> str:
-    """What a step waits for in addition to its pause: a gate is before it, a person after it."""
+    """The condition of a step in addition to its pause: a gate before it, or a person at its end."""
     if step.place is StepPlace.PRESENT and reason == RoutingReason.PAUSED:
         return "paused"
     words = ["gate"] if step.gate and step.place is StepPlace.AHEAD else []
@@ -238,7 +238,7 @@ def _word(step: StepView, reason: str) -> str:
 
 
 def _changes(worker: WorkerReport, now: datetime) -> Sequence[tuple[str, str]]:
-    """The time and the text of the last change of each version, newest first."""
+    """The last change of each version, as time and text, newest first."""
     changes = []
     for version in worker.versions:
         says = f"{version.build_id}: {version.status}"

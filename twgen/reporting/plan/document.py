@@ -1,4 +1,4 @@
-"""The Plan document, which tools and tests read: workers by name, versions by build ID."""
+"""The Plan document for other programs: workers are sorted by name, versions by build ID."""
 
 from functools import partial
 

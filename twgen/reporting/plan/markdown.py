@@ -10,19 +10,19 @@ from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import head_phrases, phase_phrase, urgency_of
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
-"""A piece of code, a word, or a single backtick."""
+"""Code between backticks, a word, or a single backtick."""
 _WORD = re.compile(r"([(\"']*)(.*?)([.,;:)\"']*)")
 _TIME = re.compile(r"\d\d:\d\d:\d\d")
 _PLAIN = re.compile(r"[\w./:;,()'\"%+=?→-]*")
 _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
-"""Plain characters that some dialects turn into a link, an emoji, or emphasis (underscores)."""
+"""Plain characters that some Markdown dialects turn into a link, an emoji, or emphasis (underscores)."""
 
 
 def plan_markdown(status: Status) -> str:
-    """Its time, and a section for each worker: what happens next and why, then a table of its versions."""
+    """The time of the plan, and a section for each worker: the next change, its reason, and the versions."""
     status = printable_copy(status)
     workers = sorted(status.workers, key=urgency_of)
-    # as code, in which no part of a time is an emoji
+    # inline code keeps GitHub from rendering parts of the time, such as `:24:`, as emoji
     sections = [f"As of `{status.now:%Y-%m-%d %H:%M:%S} UTC`"]
     sections += ["\n".join(_worker(worker, status.now)) for worker in workers]
     sections += [f"> **Warning:** {sentence(warning)}" for warning in status.warnings]
@@ -30,7 +30,7 @@ def plan_markdown(status: Status) -> str:
 
 
 def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
-    # a name is read together with the text next to it: `:1` and a colon are an emoji
+    # escape the name together with the text next to it: `:1` and a colon would become an emoji
     yield f"### {sentence(f'{worker.worker}: {phase_phrase(worker, now)}')}"
     yield ""
     if worker.alarm:
@@ -50,15 +50,15 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """The text, in which a word that could be mark-up, a mention or a link becomes code. Code stays code."""
+    """The text, with each word that could be mark-up, a mention or a link as code. Code stays code."""
     return _PIECE.sub(lambda piece: _word(piece.group()), text)
 
 
 def code(text: str) -> str:
-    """The text as code, in which nothing is mark-up, a mention or a link."""
+    """The text as code, so that nothing in it is mark-up, a mention or a link."""
     if text and (_TIME.fullmatch(text) or all(map(_is_plain, text.split(" ")))):
         return f"`{text}`"
-    # a character reference is never structure: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+    # a character reference is never mark-up: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
     references = (item if item.isalnum() else f"&#{ord(item)};" for item in text)
     return f"<code>{''.join(references)}</code>"
 

@@ -1,4 +1,4 @@
-"""A plan as text that a person reads in a terminal or a log."""
+"""A plan as text for a terminal or a log."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ _ACTIONS = {
 
 
 def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True) -> str:
-    """The plan, worker by worker: what happens next and why, then every version; `width` in characters.
+    """The plan of each worker: the next change and its reason, then every version.
 
-    Without details, a line for each of several workers, the most urgent last.
+    Without `detailed`, if there are several workers, each has one line, and the most urgent one is last.
     """
     status = printable_copy(status)
     if len(status.workers) > 1 and not detailed:
@@ -37,12 +37,12 @@ def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True
 
 
 def _cells(worker: WorkerReport, now: datetime) -> list[Text]:
-    """What every report has in the line of a worker, with the number of actions on its Deployments."""
-    name, state, what = cells_of_line(worker, now)
+    """The cells of `cells_of_line`, with the numbers of actions on Deployments before the last one."""
+    name, state, next_change = cells_of_line(worker, now)
     actions = Counter(version.action for version in worker.versions)
     del actions[VersionAction.KEEP]
     counts = ", ".join(f"{actions[action]} {action}" for action in _ACTIONS if actions[action])
-    return [name, state, Text(counts), what]
+    return [name, state, Text(counts), next_change]
 
 
 def _worker(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:

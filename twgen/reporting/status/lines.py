@@ -1,7 +1,7 @@
-"""Phrases about the status of a worker, shared by trees and pages; and plain lines for logs and `grep`.
+"""Phrases about the status of a worker, which trees and pages share, and plain lines for logs and `grep`.
 
-The texts that a phrase is made of have been made printable. A status is of workers that were read, or of a
-fleet: of the statuses that rollouts wrote in their cluster.
+The inputs of phrases are already printable. A status is either of workers that were read just now, or of a
+fleet: then it consists of the statuses that rollouts wrote into their cluster.
 """
 
 import shlex
@@ -61,7 +61,7 @@ _CLAIMS: Mapping[Ownership, str] = {
     Ownership.NOBODY: "claim the worker and ",
     Ownership.ADOPTED: "take the worker over from {} and ",
 }
-"""Before the next change of traffic, because only the manager makes it."""
+"""The claim before the next change of traffic, since only the manager can make the change."""
 _GATES: Mapping[str, str] = {
     Unstarted.NOT_STARTED: "not started",
     GateStatus.COMPLETED: "passed",
@@ -70,7 +70,7 @@ _GATES: Mapping[str, str] = {
 
 
 def fleet_status(statuses: Sequence[RolloutStatus], now: datetime, warnings: Sequence[str] = ()) -> Status:
-    """The status of all rollouts, each as its rollout wrote it."""
+    """The status of all rollouts, as each rollout wrote it."""
     workers = []
     for status in statuses:
         because = status.message or "its status gives no reason"
@@ -82,12 +82,12 @@ def fleet_status(statuses: Sequence[RolloutStatus], now: datetime, warnings: Seq
 
 
 def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
-    """A line for each rollout that wrote no details, such as one that has not begun."""
+    """A line for each rollout whose status has no details, such as one that has not begun."""
     return [f"{status.worker}: {status.phase}: {status.message}" for status in statuses if not status.details]
 
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:
-    """What people requested of a rollout, and how that was answered; empty: nothing, or long ago."""
+    """The requests to a rollout and their answers; empty: there are no recent ones."""
     phrases = []
     for pending in status.pending:
         if request := pending.waiting:
@@ -101,9 +101,9 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
 
 
 def when_answered(status: RolloutStatus, verb: Verb) -> str:
-    """When a request is answered that nothing has taken yet.
+    """When a new request will be answered.
 
-    The status does not name its driver. With driver Hook or None, the answer of tick is a refusal.
+    The status does not contain the driver: with driver Hook or None, tick will refuse the request.
     """
     if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
         return "its rollout answers once it has begun"
@@ -114,7 +114,7 @@ def when_answered(status: RolloutStatus, verb: Verb) -> str:
 
 
 def command_of(verb: Verb, worker: str) -> str:
-    """The command that requests it of a rollout."""
+    """The command that makes this request to a rollout."""
     namespace, _, name = worker.partition("/")
     return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}"
 
@@ -130,7 +130,7 @@ def _request(status: RolloutStatus) -> ReportedRequest | None:
 
 
 def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each worker that no intent names any more, with its remaining Deployments."""
+    """A line for each worker that has Deployments but no intent."""
     return [
         printable(f"{finding.about}: {finding.says}: {finding.because}; {finding.remedy}")
         for finding in findings_of_orphans(orphans)
@@ -138,24 +138,24 @@ def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def percentage_text(percentage: float | None) -> str:
-    """A share of new workflows; empty: not in routing."""
+    """A share of new workflows; empty: the version is not in the routing."""
     return "" if percentage is None else f"{plain_percentage(percentage)}%"
 
 
 def phase_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The phase; if it is blocked, with the reason, by which a person can look it up; and for how long."""
+    """The phase and its duration; if it is Blocked, also the reason, so that a person can look it up."""
     reason = f" ({worker.reason})" if worker.phase is Phase.BLOCKED else ""
     length = f" for {spoken(now - worker.rollout.since)}" if worker.rollout else ""
     return f"{worker.phase}{reason}{length}"
 
 
 def urgency_of(worker: WorkerReport) -> tuple[bool, int]:
-    """The sort key of workers in reports for people: the most urgent one first."""
+    """The sort key of workers in reports for people: the most urgent first."""
     return urgency(worker.phase, is_alarm=bool(worker.alarm))
 
 
 def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
-    """What a report says about a worker above its versions: labels with their texts, in their order."""
+    """The labels and texts that a report shows about a worker above its versions."""
     was_read = all(version.cluster_was_read for version in worker.versions)
     phrases = (
         ("target", target_phrase(worker)),
@@ -174,13 +174,13 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
 
 def target_phrase(worker: WorkerReport) -> str:
     """The target, and the reason for the worker's phase."""
-    # what a rollout wrote counts down to a moment: its message names that
+    # the message of a rollout contains the moment that it counts down to
     because = worker.rollout.message if worker.rollout else worker.because
     return f"{worker.target}: {because}"
 
 
 def next_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The next change of traffic, with the manager that it replaces, and when; empty: none is known."""
+    """The next change of traffic, its time, and the manager that it replaces; empty: none is known."""
     change, due, described = worker.next, worker.waits_until, ""
     if change:
         described = _CLAIMS.get(worker.owner.relation, "").format(worker.owner.identity)
@@ -194,12 +194,12 @@ def next_phrase(worker: WorkerReport, now: datetime) -> str:
 
 
 def asked_phrase(worker: WorkerReport, now: datetime) -> str:
-    """What people requested of its rollout, and how that was answered; empty: nothing, or long ago."""
+    """The requests to its rollout and their answers; empty: there are no recent ones."""
     return printable(request_phrase(worker.rollout, now)) if worker.rollout else ""
 
 
 def owner_phrase(worker: WorkerReport) -> str:
-    """The manager of the worker in Temporal, and the client that last changed it if that is another one.
+    """The manager of the worker in Temporal, and the client that last changed it if that is not the manager.
 
     Empty: Temporal was not read.
     """
@@ -222,7 +222,7 @@ def gate_phrase(worker: WorkerReport) -> str:
 
 
 def state_phrase(version: VersionReport, now: datetime) -> str:
-    """The status of a version, for how long, its open workflows, and who gave it its share of the traffic."""
+    """The status of a version and its duration, its open workflows, and the client that gave it its share."""
     if version.since is None:
         is_known = version.status is not VersionStatus.NOT_REGISTERED
         state = version.status.value if is_known else "Not registered"
@@ -237,7 +237,7 @@ def state_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def workflows_phrase(version: VersionReport, now: datetime) -> str:
-    """The open workflows of a version, and the age of the oldest; empty: none is known."""
+    """The number of open workflows of a version and the age of the oldest; empty: none is known."""
     if not version.open_workflows:
         return ""
     number, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
@@ -245,14 +245,14 @@ def workflows_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def pods_phrase(version: VersionReport) -> str:
-    """The pods of a version: available and wanted."""
+    """The numbers of available and of desired pods of a version."""
     if version.pods:
         return f"{version.pods.available}/{version.pods.wanted} pods"
     return "no Deployment" if version.cluster_was_read else "pods not read"
 
 
 def trouble_phrases(version: VersionReport, namespace: str) -> Iterator[str]:
-    """Why a version lacks pods, in the words of the cluster."""
+    """The problems of a version's pods and attached objects, as the cluster reports them."""
     if pods := version.pods:
         if pods.terminating:
             yield "its Deployment is being deleted"
@@ -270,7 +270,7 @@ def trouble_phrases(version: VersionReport, namespace: str) -> Iterator[str]:
 
 
 def outlook_phrase(version: VersionReport, now: datetime) -> str:
-    """What happens to a version's Deployment; empty: it stays as it is."""
+    """The next change of a version's Deployment; empty: it stays as it is."""
     outlook, later = _outlook(version), version.next
     if outlook and version.action in _EXPLAINED:
         return f"{outlook}: {version.because}"
@@ -312,14 +312,14 @@ _LATER: Mapping[VersionAction, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A line, and its meaning: lines with equal meanings differ only in times and other numbers that grow."""
+    """A line and its meaning. Lines with equal meanings differ only in times and other growing numbers."""
 
     text: str
     meaning: tuple[object, ...]
     version: str = ""
-    """The worker and build ID that it is about; empty: about no single version."""
+    """The worker and the build ID that it is about; empty: it is not about a single version."""
     is_of_all: bool = False
-    """It is about no single worker."""
+    """It is not about a single worker."""
 
 
 def status_lines(status: Status) -> list[StatusLine]:
@@ -330,13 +330,13 @@ def status_lines(status: Status) -> list[StatusLine]:
 
 
 def state_lines(status: Status) -> list[StatusLine]:
-    """For each worker its alarm, if it has one, and its state."""
+    """For each worker a line with its alarm, if it has one, and a line with its state."""
     status = printable_copy(status)
     return [line for worker in status.workers for line in _state(worker, status.now)]
 
 
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
-    """The new lines, and the versions that are gone; empty if only time has passed."""
+    """The lines that are new, and the versions that are gone; empty if only time has passed."""
     known = {line.meaning for line in before}
     there = {line.version for line in after}
     gone = [line.version for line in before if line.version and line.version not in there]
@@ -348,7 +348,7 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
 def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     name, gate, owner = worker.worker, gate_phrase(worker), owner_phrase(worker)
     if worker.alarm:
-        # what follows its first colon can count time
+        # the text after the first colon may contain growing times
         begins = worker.alarm.partition(": ")[0]
         yield StatusLine(f"{name}: ALARM: {worker.alarm}", (name, "ALARM", begins))
     next_change, asked = next_phrase(worker, now), asked_phrase(worker, now)
@@ -363,7 +363,7 @@ def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         f"gate {gate}" if gate else "",
         f"owner: {owner}" if owner else "",
     )
-    # with a due time, the reason counts down to it
+    # with a due time, the text of the reason counts down to it
     reason = "" if worker.waits_until else target_phrase(worker)
     meaning = (name, worker.phase, worker.next, worker.waits_until, worker.request, reason, gate, owner)
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)

@@ -1,4 +1,4 @@
-"""Workers and their versions as trees that a person reads in a terminal."""
+"""The status of workers and their versions as trees for a terminal."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -45,31 +45,31 @@ from twgen.reporting.status.lines import (
 )
 
 _ASCII = str.maketrans("✓…→✗◀│├└─", "+.>x<|+`-")
-"""One character for one, so that nothing moves."""
+"""Each is replaced by one character, so that columns stay aligned."""
 _BRANCHES = ("├── ", "│   ")
 _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
-"""The lines of one version: first its state, then what happens to it."""
+"""The lines of one version: first its state, then its problems and its next change."""
 
 
 class Layout(NamedTuple):
-    """What a terminal can show."""
+    """The capabilities of a terminal, and the details to show."""
 
     colour: bool
     width: int
-    """Characters of a line."""
+    """In characters."""
     ascii_only: bool
     rows: int | None = None
-    """The most lines to print; None: all that there are."""
+    """The most lines to print; None: no limit."""
     detailed: bool = True
-    """Draw a tree for each worker, also if there are several."""
+    """Draw a tree for each worker, even if there are several."""
 
 
 def status_text(status: Status, layout: Layout) -> str:
-    """A tree for each worker, worst first; without details, a line for each of several workers, worst last.
+    """A tree for each worker, the most urgent first. Without `detailed`, several workers have one line each.
 
-    If there is no room for all trees, settled workers share a line, and the others are counted.
+    If there is no room for all trees, settled workers share a line, and others are only counted.
     """
     status = printable_copy(status)
     width, rows = layout.width, layout.rows
@@ -84,14 +84,14 @@ def status_text(status: Status, layout: Layout) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """The text for a terminal that may support only ASCII."""
+    """The text in ASCII only."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def worst_first(
     status: Status, width: int, drawn: Callable[[WorkerReport, datetime, int], Iterable[Text]]
 ) -> Iterator[Text]:
-    """The number of workers, if there are several, and all lines of each, the most urgent worker first."""
+    """The number of workers, if there are several, then all lines of each, the most urgent worker first."""
     workers = sorted(status.workers, key=urgency_of)
     if len(workers) > 1:
         yield from workers_line([worker.phase for worker in workers], width)
@@ -105,11 +105,11 @@ def worst_first(
 
 
 def cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
-    """A worker in one line: its name, its phase, and what comes next and why."""
+    """The cells of a worker's line: its name, its phase, and its alarm or its next change and reason."""
     look = sign_and_style(worker.phase, worker.alarm)
-    what = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
+    last = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
     state = Text(phase_phrase(worker, now), look[1])
-    return [name_cell(look, worker.worker), state, Text(what, look[1] if worker.alarm else "")]
+    return [name_cell(look, worker.worker), state, Text(last, look[1] if worker.alarm else "")]
 
 
 def one_line_each(
@@ -118,7 +118,7 @@ def one_line_each(
     rows: int | None = None,
     cells: Callable[[WorkerReport, datetime], Sequence[Text]] = cells_of_line,
 ) -> list[Text]:
-    """A line for each worker, the most urgent last; those that have no room are counted above them."""
+    """A line for each worker, the most urgent last. A line above counts those that have no room."""
     workers = sorted(status.workers, key=urgency_of)
     warned = sum(len([*folded_warnings(worker)]) for worker in workers)
     head = [*workers_line([worker.phase for worker in workers], width, warned)]
@@ -126,7 +126,7 @@ def one_line_each(
     if rows and len(ends) > 1 and len(head) + len(workers) + len(ends) > rows:
         ends = [_number_of_warnings(status)]
     room = len(workers) if rows is None else max(1, rows - len(head) - len(ends))
-    # counting them takes a line too
+    # this line also needs room
     shown = workers if len(workers) <= room else workers[: max(1, room - 1)]
     if more := workers[len(shown) :]:
         left_out = f"{len(more)} more: {phase_counts([worker.phase for worker in more])}"
@@ -140,7 +140,7 @@ def _number_of_warnings(status: Status) -> Text:
 
 
 def _worst(status: Status, width: int, rows: int) -> list[Text]:
-    """As much as fits: the most urgent workers, then a line for the settled and one for the others."""
+    """The most urgent workers that there is room for, then a line for the settled and one for the others."""
     workers = sorted(status.workers, key=urgency_of)
     lines = [*workers_line([worker.phase for worker in workers], width)] if len(workers) > 1 else []
     urgent: list[WorkerReport] = []
@@ -166,7 +166,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
 
 
 def _named(line: str, workers: Sequence[WorkerReport], style: str, width: int) -> Text:
-    """The line, with the names of as many of the workers as it has room for."""
+    """The line, with as many of the workers' names as fit."""
     names = [worker.worker for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
@@ -213,7 +213,7 @@ _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
 def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
-    """The lines about a worker above its versions."""
+    """The lines about a worker that are above its versions."""
     look = sign_and_style(worker.phase, worker.alarm)
     namespace = worker.temporal_namespace
     more = Text(f"  Temporal namespace {namespace}" if namespace else "", "dim")
@@ -247,7 +247,7 @@ def _version_blocks(worker: WorkerReport, now: datetime, width: int) -> list[Blo
         widths = [0] * len(widths)
     blocks = []
     for row, group in zip_longest(rows, groups, fillvalue=()):
-        # an empty column takes no room
+        # leave out empty columns
         shown = [index for index, cell in enumerate(row) if widths[index] or cell.plain]
         line = in_columns([row[index] for index in shown], [widths[index] for index in shown])
         line.rstrip()

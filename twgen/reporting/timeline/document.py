@@ -1,4 +1,4 @@
-"""The Timeline document: workers by name, events in order, versions in the order of their appearance."""
+"""The Timeline document: workers by name, events by time, versions in the order in which they appear."""
 
 from functools import partial
 

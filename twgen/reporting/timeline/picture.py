@@ -1,4 +1,4 @@
-"""Draw a simulation: a panel for each worker, with the shares of new workflows above its versions."""
+"""Draws a simulation: a panel for each worker, with the shares of new workflows above its versions."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ _NARROWEST = 860.0
 _TITLE_HEIGHT = 26.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
-"""The height of a line of words on a share, in pixels."""
+"""The height of a line of text on a share, in pixels."""
 _FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _INK = "#1e293b"
-"""The colour of words, on the background."""
+"""The colour of text on the background."""
 _FAINT = "#64748b"
 _RULE = "#cbd5e1"
 _WRONG = "#b3261e"
-# colours that colour-blind people can distinguish: https://jfly.uni-koeln.de/color/
+# colour-blind people can distinguish these colours: https://jfly.uni-koeln.de/color/
 _FILLS = {
     Stage.STARTING: ("#e0f2fe", _INK),
     Stage.IDLE: ("#bfe5d7", _INK),
@@ -45,36 +45,36 @@ _FILLS = {
     Stage.DRAINED: ("#d6d3d1", _INK),
     Stage.AT_ZERO: ("#ffffff", _FAINT),
 }
-"""The colour of each stage, and the colour of words on it, in the lower half of a panel."""
+"""In the lower half of a panel, the colour of each stage and of text on it."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
 _VERSIONS = (("#0f766e", "#ffffff"), ("#a78bfa", _INK), ("#9a5b2e", "#ffffff"), ("#475569", "#ffffff"))
-"""The colour of each version, and the colour of words on it, in the upper half: the target has the first."""
+"""In the upper half, the colours of versions and of text on them; the first are the target's."""
 _SWATCH = 10.0
 _MARGIN = 24.0
 _NAMES = 176.0
-"""Width of the column that names the versions, in pixels as all else here."""
+"""The width of the column with the names of versions. All lengths here are in pixels."""
 _LINE = 17.0
-"""The distance between two lines of words."""
+"""The distance between two lines of text."""
 _SHARE_HEIGHT = 110.0
 _LANE_HEIGHT = 34.0
 _LABEL_SIZE = 10
 _LONGEST = 150.0
-"""The longest distance that is drawn to scale, in pixels."""
+"""The length of the longest interval that is drawn to scale."""
 _BREAK = 76.0
 _BETWEEN_LABELS = 12.0
 _SHORTEST = 60.0
 _TOLERANCE = 1.25
-"""A time that is only a little longer is drawn to scale too."""
+"""An interval of up to this factor times the reference is still to scale; a longer one is cut."""
 _TAIL = 118.0
-"""Pixels after the last moment, for states that do not end."""
+"""The width after the last moment, for states that do not end."""
 _WIDTH_OF_CHARACTER = 0.6
-"""The width of a character as a part of its height. It is generous, because the font is unknown."""
+"""The width of a character relative to its height: a generous estimate, because the font is unknown."""
 
 
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
-    """The picture as one self-contained file: shares of new workflows, stages of versions, and a time axis.
+    """An SVG picture of the shares of new workflows, the stages of the versions, and a time axis.
 
-    A page with its own headings shows it without titles.
+    Without `titled` it has no title, for a page that has its own.
     """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
@@ -105,21 +105,21 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
 
 
 class Scale(NamedTuple):
-    """The distance of each moment from the first, in pixels."""
+    """The position of each moment, relative to the first."""
 
     positions: Mapping[timedelta, float]
     breaks: Sequence[tuple[float, float]]
-    """The beginning and the end of each gap where time is cut."""
+    """The start and the end of each interval that is not to scale."""
     to_scale_up_to: timedelta
-    """The longest time between two moments that is to scale."""
+    """The longest interval that is drawn to scale."""
 
     @property
     def width(self) -> float:
-        """The width of the whole, in pixels."""
+        """The width of the whole time axis."""
         return max(self.positions.values()) + _TAIL
 
     def of(self, moment: timedelta | None) -> float:
-        """The distance of any moment; None: the distance of the end."""
+        """The position of any moment; None: of the end."""
         if moment is None:
             return self.width
         moments = sorted(self.positions)
@@ -127,7 +127,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(worker: WorkerTimeline) -> Scale:
-    """Distances in proportion to time. Too long ones are cut, too short ones are widened."""
+    """The positions of all moments, to scale, except that long intervals are cut and short ones widened."""
     # an event that changes no bar needs no mark on the axis
     spans = [span for lane in worker.lanes for span in lane.spans]
     changes = {span.begin for span in spans} | {span.end for span in spans if span.end is not None}
@@ -148,7 +148,7 @@ def scale_of(worker: WorkerTimeline) -> Scale:
 
 
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
-    """The longest wait of the rollout itself; if it has no long wait, a typical one of all."""
+    """The longest interval of the rollout itself, but at least a typical interval of the whole."""
     gaps = [after - before for before, after in pairwise(moments)]
     current = worker.first(Happening.BECAME_CURRENT, worker.target_build_id)
     is_over = worker.ends if current is None else current
@@ -157,12 +157,12 @@ def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelt
 
 
 def _width_of(words: str, size: float = 12) -> float:
-    """The approximate width of words, in pixels."""
+    """The approximate width of a text."""
     return len(words) * size * _WIDTH_OF_CHARACTER
 
 
 def _x_of(position: float) -> float:
-    """The position in the picture of a distance from the first moment."""
+    """Turns a position on the time axis into a position in the picture."""
     return _MARGIN + _NAMES + position
 
 
@@ -171,7 +171,7 @@ def _share_at(lane: Lane, moment: timedelta) -> float:
 
 
 class _Panel:
-    """One worker in the picture."""
+    """The part of the picture about one worker."""
 
     def __init__(  # noqa: PLR0913 - the timeline, its place and its look
         self,
@@ -183,7 +183,7 @@ class _Panel:
         *,
         titled: bool,
     ) -> None:
-        """Place each part, in pixels from the top."""
+        """Compute the positions of its parts, from the top."""
         self.worker, self.begins, self.scale = worker, timeline.begins, scale
         self.top, self.width, self.titled = top, width, titled
         columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
@@ -194,8 +194,8 @@ class _Panel:
             *(f"Note: {note}." for note in worker.notes),
             f"Assumed: {assumed}.",
             (
-                f"Times of up to about {spoken(scale.to_scale_up_to, 1)} between two marks are to scale."
-                " Longer ones are cut (//), ones that are too short for their label are widened."
+                f"Intervals of up to about {spoken(scale.to_scale_up_to, 1)} are to scale. Longer ones are"
+                " cut (//), and those that are too short for their labels are widened."
             ),
         ]
         self.foot = [line for sentence in sentences for line in wrap(sentence, columns)]
@@ -207,7 +207,7 @@ class _Panel:
         self.bottom = self.foot_top + _LINE * len(self.foot) + 28
         target = worker.target_build_id
         others = [lane.build_id for lane in reversed(worker.lanes) if lane.build_id != target]
-        # the target has the first colour, and neighbours never have the same
+        # the target has the first colour, and adjacent versions never have the same colour
         self.colours: dict[str | None, tuple[str, str]] = {target: _VERSIONS[0]}
         self.colours.update((build_id, _VERSIONS[1 + index % 3]) for index, build_id in enumerate(others))
 
@@ -215,7 +215,7 @@ class _Panel:
         return _x_of(self.scale.of(moment))
 
     def draw(self, root: Element) -> None:
-        """Draw it into a picture."""
+        """Draw the panel into a picture."""
         worker, top = self.worker, self.top
         _draw(root, "line", x1=_MARGIN, x2=self.width - _MARGIN, y1=top, y2=top, stroke=_RULE)
         if self.titled:
@@ -229,7 +229,7 @@ class _Panel:
         self._draw_shares(root)
         for index, lane in enumerate(worker.lanes):
             self._draw_lane(root, lane, self.lanes_top + index * _LANE_HEIGHT)
-        # the rest of a ramp that is taken back looks like the end of any version
+        # mark a ramp that is taken back: otherwise it would look like the end of any version
         for event in worker.events:
             if event.happening is Happening.TAKEN_BACK:
                 x, says = self._x(event.at), f"{version_name(event.build_id)}: {event.says}"
@@ -243,7 +243,7 @@ class _Panel:
             _write_text(root, line, _MARGIN, self.foot_top + index * _LINE)
 
     def _draw_shares(self, root: Element) -> None:
-        """Draw the target's share at the bottom and the others above it, each version in its colour."""
+        """Draw the share of the target at the bottom and the other shares above it."""
         _write_text(root, "share of", _MARGIN, self.share_top + 12, 12, fill=_FAINT)
         _write_text(root, "new workflows", _MARGIN, self.share_top + 27, 12, fill=_FAINT)
         for percentage in (0, 50, 100):
@@ -265,7 +265,7 @@ class _Panel:
                     _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
                     inks = (ink, self.colours[above[0]][1] if above else _INK)
                     labels.append((version_name(lane.build_id), f"{percentage:g}%", place, inks))
-        for label in labels:  # above every band, also where one is written above its own
+        for label in labels:  # after all bands, since a label may be above its own band
             _share_label(root, *label)
 
     def _y(self, percentage: float) -> float:
@@ -287,7 +287,7 @@ class _Panel:
         for moment, position in self.scale.positions.items():
             if not self.begins:
                 break
-            # the time of day under every mark, and the day where it begins
+            # the time of day under every mark, and the date under the first mark of each day
             time, x = self.begins + moment, _x_of(position)
             _write_text(root, f"{time:%H:%M}", x, y + 30, _LABEL_SIZE, **look)
             if time.date() != day:
@@ -308,7 +308,7 @@ class _Panel:
             bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), stage)
             says = f"{stage}, {counted(replicas, 'replica')}" if replicas else stage.value
             period = f"from {offset(begin)} to {'the end' if end is None else offset(end)}"
-            # a viewer shows it next to the pointer
+            # viewers show it as a tooltip
             SubElement(bar, "title").text = f"{name}: {says}, {period}"
             for words in (says, stage.value):
                 if _width_of(words, 11) <= right - left - 6:
@@ -319,7 +319,7 @@ class _Panel:
 def _share_label(
     root: Element, name: str, share: str, place: Mapping[str, float], inks: tuple[str, str]
 ) -> None:
-    """The version and its percentage, as far as there is room: in the share, or above it if it is low."""
+    """Write the version and its percentage, as far as they fit: in the share, or above it if it is low."""
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (f"{name} {share}", share):
@@ -344,15 +344,15 @@ def _bar(root: Element, place: tuple[float, float], size: tuple[float, float], s
 
 
 def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
-    """One element; an underscore in the name of an attribute is a hyphen."""
+    """Add an element; underscores in the names of attributes become hyphens."""
     written = {key.replace("_", "-"): _number(value) for key, value in attributes.items()}
     return SubElement(parent, name, written)
 
 
-def _write_text(  # noqa: PLR0913 - the words, their place and their look
+def _write_text(  # noqa: PLR0913 - the text, its position and its style
     parent: Element, words: str, x: float, y: float, size: float = 12, *, fill: str = _INK, **attributes: str
 ) -> None:
-    """Words whose baseline is at y."""
+    """Add a text whose baseline is at `y`."""
     _draw(parent, "text", x=x, y=y, font_size=size, fill=fill, **attributes).text = words
 
 

@@ -1,4 +1,4 @@
-"""Phrases that reports of a simulation share; their texts have been made printable."""
+"""Phrases that the reports of a simulation share. Their inputs are already printable."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -18,24 +18,24 @@ OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
 
 
 def offset(at: timedelta) -> str:
-    """An offset from the beginning, to the second: `T+0`, `T+1d 3h 42min`."""
+    """An offset from the beginning, to the second, such as `T+0` or `T+26h30m`."""
     return f"T+{exactly(at)}" if at else "T+0"
 
 
 def exactly(length: timedelta) -> str:
-    """A duration to the second: `1d 3h 42min`."""
+    """A duration to the second, such as `26h30m5s`."""
     return spoken(length, 4)
 
 
 def route(worker: WorkerTimeline) -> str:
-    """The current and the target version."""
+    """The current version and the target, as `v1 → v2`."""
     if worker.current_build_id == worker.target_build_id:
         return worker.target_build_id
     return f"{version_name(worker.current_build_id)} → {worker.target_build_id}"
 
 
 def rollout_phrase(rollout: Rollout) -> str:
-    """The strategy with its steps, and the gate."""
+    """The strategy with its steps and gate."""
     steps = ", ".join(f"{step.percentage:g}% for {exactly(step.pause)}" for step in rollout.steps)
     takes_steps = rollout.strategy is Strategy.PROGRESSIVE and steps
     gate = f", with gate {rollout.gate.workflow_type}" if rollout.gate else ""
@@ -49,7 +49,7 @@ def sunset_phrase(worker: WorkerTimeline) -> str:
 
 
 def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Every assumption that matters to this worker, with the option that changes it."""
+    """Each assumption that affects this worker, with the option that changes it."""
     assumed = timeline.assumptions
     if timeline.is_usual:
         yield f"an earlier version ({worker.current_build_id}) is current", "--snapshot"

@@ -1,4 +1,4 @@
-"""A simulation as text that a person reads in a terminal or a log."""
+"""A simulation as text for a terminal or a log."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -31,7 +31,7 @@ _STYLES = {
 
 
 def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
-    """The simulation, worker by worker: its events, and the outcome; `width` in characters."""
+    """The events and the outcome of each worker, in lines of at most `width` characters."""
     timeline = printable_copy(timeline)
     lines: list[Text] = []
     for worker in timeline.workers:
