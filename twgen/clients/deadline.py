@@ -44,7 +44,7 @@ class Deadline:
         await waiting
 
     async def uncounted(self, work: Awaitable[Result]) -> Result:
-        """Run work that is not the server's, such as a login; its time is added to the deadline."""
+        """Run work that does not depend on the server, such as a login; its time extends the deadline."""
         left = self.remaining
         try:
             return await work

@@ -55,7 +55,7 @@ def path_of(api_version: str, kind: str, namespace: str = "", name: str = "") ->
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The objects in a list. An answer that is not a list is not taken as empty: raises StateUnavailable."""
+    """The objects in a list; raises StateUnavailable if the answer is not a list."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
         raise StateUnavailable(

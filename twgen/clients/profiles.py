@@ -80,8 +80,8 @@ class Profiles:
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The one profile for a connection and a Temporal namespace.
 
-        None if there is none, but unlisted connections are allowed. Raises StateUnavailable, which names the
-        worker, if none may be used, or more than one.
+        None if no profile matches, but unlisted connections are allowed. Raises StateUnavailable, which names
+        the worker, if none may be used, or more than one.
         """
         key = (connection.host_port, namespace)
         matching = [

@@ -123,7 +123,7 @@ class Adjustments:
         new = [attached_manifest(worker.spec, swap.version, resource) for resource in swap.following]
         for manifest in new:
             # the old object is kept if the API server would reject the new one. KEDA would reject a
-            # ScaledObject as long as the old autoscaler exists, so it is not tested
+            # ScaledObject as long as the old autoscaler exists, so no dry run is made for it
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False

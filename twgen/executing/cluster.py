@@ -101,7 +101,7 @@ class ClusterWriter:
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
         """Record on a Deployment the objects that were attached or are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        # not the field manager of the replicas, which it would release
+        # a separate field manager, because this apply would otherwise drop the replicas
         await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:
@@ -148,8 +148,8 @@ class ClusterWriter:
     async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
         """Write answers to requests that were read together; returns the new resource version of the status.
 
-        A final answer also removes its request. The answer None only removes it. Raises Conflict if the
-        status has changed since it was read.
+        A final answer also removes its request. With None in place of an answer, the request is only removed.
+        Raises Conflict if the status has changed since it was read.
         """
         name = rollout_status_name(self._intent.worker)
         removed = [pending.annotation for pending, answer in answered if not answer or answer.is_final]
@@ -163,7 +163,7 @@ class ClusterWriter:
         over = answered[0][0].resource_version
         metadata = {"resourceVersion": over, "annotations": dict.fromkeys(removed)}
         path = path_of("v1", "ConfigMap", self._intent.namespace, name)
-        # another field manager than the status has, because applying a status omits these entries
+        # a separate field manager, because applying a status would otherwise remove these entries
         patch, query = MergePatch(metadata=metadata, data=entries), {"fieldManager": "twgen-requests"}
         patched = await self._send("PATCH", path, patch, query=query)
         return str(value_at(patched, "metadata", "resourceVersion"))
@@ -299,7 +299,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
 async def _answered(
     client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
 ) -> tuple[int, Mapping[str, Any]]:
-    """The status and the document of an answer. If the server cannot be reached, it returns an answer too.
+    """The status and the document of an answer. If the server cannot be reached, the message says so.
 
     The command has already succeeded, so an error here must not make it fail.
     """

@@ -77,9 +77,9 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: Read
 def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
     """Add settings of Git and Helm for new ledgers.
 
-    Each version is one line, and the setting lets Git keep the lines of both branches, so that branches that
-    add versions of the same worker merge without a conflict. Helm would pack the ledger into the chart, and
-    reject the chart if it is too large.
+    Each version is one line, and Git keeps the lines of both branches. So branches that add versions of the
+    same worker merge without a conflict. Helm would pack the ledger into the chart, and reject the chart if
+    it is too large.
     """
     folders = sorted({file.parent for file in files if file.parent.name == LEDGER_FOLDER})
     attributes = (folder / ".gitattributes" for folder in folders)
@@ -109,7 +109,7 @@ def write_files(files: Mapping[Path, str]) -> None:
                 if target.exists():
                     shutil.copymode(target, temporary)
                 else:
-                    mask = os.umask(0o022)  # there is no other way to read it
+                    mask = os.umask(0o022)  # it can only be read by setting it
                     os.umask(mask)
                     Path(temporary).chmod(0o666 & ~mask)
                 Path(temporary).replace(target)
@@ -138,9 +138,9 @@ async def write_histories(
 ) -> Written:
     """Write a sample of histories to an empty folder, one file each.
 
-    `mode` is the mode of the files. `history` reads one: its text is empty if Temporal no longer has it, and
-    None if it exceeds the given number of bytes. Raises InvalidInput if the folder cannot be written. It must
-    be empty, because a replay would read all its files.
+    `mode` is the mode of the files. `history` returns the text of one: it is empty if Temporal no longer has
+    it, and None if it exceeds the given number of bytes. Raises InvalidInput if the folder cannot be written.
+    It must be empty, because a replay would read all its files.
     """
     files: list[RecordedRun] = []
     larger: list[RecordedRun] = []

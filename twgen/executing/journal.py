@@ -96,7 +96,7 @@ class Journal:
 
     @property
     def _failures(self) -> str:
-        """The last three failures of two reads, so that one that follows each read does not come and go."""
+        """The last three failures of two reads, so that one that follows each read is shown continuously."""
         return "; ".join([*(self._failed_before | self._failing)][-3:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:

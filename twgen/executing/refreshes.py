@@ -62,9 +62,9 @@ class Refreshes:
     ) -> list[str]:
         """Request the refreshes that are due; returns the failures.
 
-        `applications` has the workers of each application with their renders. It is a failure if the
-        application does not render the intent of a worker. If it only no longer does, that is reported once.
-        `steady` is the time on the clock for pauses.
+        `applications` has the workers of each application with their renders. A worker is a failure if Argo
+        CD does not list its intent in the application. If the application has removed the worker, that is
+        reported once. `steady` is the time on the clock for pauses.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []

@@ -247,7 +247,7 @@ async def begin(
 async def start(
     writer: TemporalWriter, target: Target, scheduled: ScheduledAction | None, batch: Batch, reason: str
 ) -> None:
-    """Start a batch operation. For the first one of a policy's entry, its job ID is marked before."""
+    """Start a batch operation. Before the first one for a policy's entry, its job ID is marked."""
     if scheduled and not (scheduled.is_announced or scheduled.is_begun):
         version = target.versions[scheduled.build_id]
         await writer.mark(scheduled.build_id, announced_mark(version, scheduled))

@@ -73,7 +73,7 @@ async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) 
         await _refuse(place, error)
         raise
     except Exception as error:
-        # not after SIGTERM: a reader of the status sees from its Jobs that the rollout has ended
+        # nothing is written after SIGTERM: readers of the status also check whether its Job has ended
         if journal and await is_current(place, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"it ended because of a bug ({type(error).__name__})" if is_bug else str(error)

@@ -71,7 +71,7 @@ def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
-    """The templates of the chart and its subcharts, and its values. Archives count as random, unread."""
+    """The chart's values, and its templates with subcharts. An archive is not read: it counts as random."""
     yield Path("values"), settings.values
     files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))
     for file in (

@@ -55,7 +55,7 @@ class Sources:
         self._kept[source] = content
 
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
-        """Read a file or stdin, but at most `most` + 1 bytes, so that the caller can detect too large input.
+        """Read a file or stdin, but at most `most` + 1 bytes, so that the caller can detect oversized input.
 
         Raises InvalidInput if it cannot be read.
         """

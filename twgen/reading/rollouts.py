@@ -53,7 +53,7 @@ async def read_intent(
     Raises InvalidInput if it was edited by hand.
     """
     manifest = await read_config_map(client, namespace, name, deadline)
-    # an intent with another hash is not parsed: a newer release of twgen may have written and carry it out
+    # an intent with another hash is not parsed: another release of twgen may have written it
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None
@@ -178,11 +178,9 @@ class RolloutsInCluster(NamedTuple):
 
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
-    """The statuses that rollouts wrote, by worker. If a rollout has stopped without saying so, it is added
-    here."""
+    """The statuses that rollouts wrote, by worker. If a rollout's Jobs have all ended, its status says so."""
     shown: tuple[RolloutStatus, ...]
-    """The same statuses for people and for programs that follow rollouts. It includes rollouts that have not
-    begun."""
+    """The same for people and for programs that follow rollouts, including rollouts that have not begun."""
     unusable: tuple[str, ...]
     """Errors of intents that cannot be carried out, and of statuses and Jobs that cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
@@ -380,7 +378,7 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, own_jobs: Sequence[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The rollout's status; if its Jobs were killed, which they cannot write, the status says that."""
+    """The rollout's status. If no Job continues it, the status says so: a killed Job cannot write that."""
     ends = [end for job in own_jobs if (end := end_of_job(job))]
     has_no_job = intent is not None and (intent.is_by_tick or intent.is_rolled_out_by_hand)
     if has_no_job or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):

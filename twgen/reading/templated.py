@@ -65,7 +65,7 @@ OPTIONAL = "?"
 
 
 class NotRendered(InvalidInput):
-    """kustomize or helm failed for a folder, just as YamlError reports an invalid file."""
+    """kustomize or helm failed for a folder. For files, the corresponding error is YamlError."""
 
 
 class Input(NamedTuple):
@@ -154,7 +154,7 @@ def _object(value: Any) -> str:
 def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
     """Find the file and line for a message about a rendered document or a failed render.
 
-    Returns them with the message without its place. Helm's paths begin with the name of the chart.
+    Also returns the message without its place. Helm's paths begin with the name of the chart.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
     known, why = match.groups() if match else (None, line)

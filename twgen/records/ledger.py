@@ -291,7 +291,7 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
     known = {(item["worker"], item["buildID"]) for item in recorded}
     added = [item for key, item in new.items() if key not in known]
     result = {**document, "versions": [*versions, *added]}
-    # if people have not edited the text, no layout must be preserved, which would take twenty times as long
+    # a text without edits by people is written anew: preserving a layout takes twenty times as long
     if text in ("", as_written):
         return _as_written(result)
     written = edited(text, result, in_one_line)

@@ -40,7 +40,7 @@ slowly."""
 _LONGEST = 300
 """How many characters of a workflow's failure message are shown."""
 UNVERSIONED = ("", "")
-"""Stands for the worker and build ID of an unversioned poller."""
+"""Represents an unversioned poller, in place of its worker and build ID."""
 Polled = Mapping[tuple[str, str], datetime | None]
 """When each worker and build ID last polled (None if unknown); unversioned pollers are UNVERSIONED."""
 
@@ -62,7 +62,7 @@ _GATE_STATUSES = {
     7: GateStatus.TIMED_OUT,
 }
 _BETWEEN_POLLS = 75
-"""Seconds between polls at most: an idle worker polls every 60."""
+"""The longest time between two polls, in seconds: an idle worker polls every 60."""
 _VERSIONED = 2
 """The value of WORKER_VERSIONING_MODE_VERSIONED."""
 

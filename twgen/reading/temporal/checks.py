@@ -12,7 +12,7 @@ from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
 _ALL_AGAIN = 10
 """Every tenth check describes all workers, because the list does not show managers and most versions."""
 _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, VersionStatus.DRAINED}
-"""Statuses of versions whose changes show in the list, or are counted at each check."""
+"""Versions with these statuses change only in ways that the list shows, or that each check counts."""
 
 Place = tuple[str, str]
 """The address of a server, and a Temporal namespace."""
@@ -32,7 +32,7 @@ _MOST_MISSED = 3
 async def shared(
     tasks: dict[Key, asyncio.Task[Answer]], key: Key, ask: Callable[[], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """Make a read that several workers need only once: the first of them starts it."""
+    """Make a read once for all workers that need it: the first of them starts it."""
     if key not in tasks:
         tasks[key] = asyncio.create_task(ask())
     # if one worker's reads are cancelled, the others still need the answer
@@ -70,7 +70,7 @@ class Check:
         """For each namespace, the entries of its workers in the list, by name."""
 
     def remember(self, key: tuple[Place, str], summary: bytes, answer: WorkerDeployment | None) -> None:
-        """Keep a worker's description until its summary changes, unless it can change without that."""
+        """Keep a worker's description until its summary changes, unless other changes are possible."""
         if self.described is None:
             return
         self.described.pop(key, None)

@@ -43,7 +43,7 @@ _FORGOTTEN_FOR = 0.3
 """Seconds to wait. After one in thirty changes of routing, server 1.29.1 does not find the worker for about
 50 ms."""
 _MOST_WAITS = 10
-"""Limit of such waits in one read: the server's rate limit is needed for workers that exist."""
+"""At most this many workers wait in one read, to save the server's rate limit for workers that exist."""
 _IN_ONE_QUERY = 500
 """Versions per query; a server answers such a query in a few milliseconds."""
 
@@ -281,7 +281,7 @@ class TemporalReader:
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
         """A page of the workflows that match a query, newest first, converted; and the next page's token."""
-        # converted at once, because the memos and attributes of all workflows would fill a Pod's memory
+        # converted immediately, because the memos and attributes of all workflows would fill a Pod's memory
         return await self.ask(
             spec,
             "ListWorkflowExecutions",
@@ -294,7 +294,7 @@ class TemporalReader:
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
-        """Describe a workflow's run (the latest if `run_id` is empty), and convert it, or None if absent."""
+        """Describe a workflow's run (the latest if `run_id` is empty); `value` converts it, or None."""
         execution = {"workflow_id": workflow_id, "run_id": run_id}
         return await self.ask(
             spec, "DescribeWorkflowExecution", value, may_be_absent=True, execution=execution
@@ -343,7 +343,7 @@ class TemporalReader:
         )
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
-        """Whether tasks of a version wait in a task queue, or arrived recently. Temporal tests the same."""
+        """Whether tasks of a version wait in a task queue, or arrived recently: the same test as Temporal's."""
         tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
