@@ -36,7 +36,7 @@ TEAMS = "team-*"
 OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
 """The entry in the operator's file that lets the plugin read its own cluster."""
 
-LOOKS_EVERY = "ARGOCD_RECONCILIATION_TIMEOUT"
+CHECKS_EVERY = "ARGOCD_RECONCILIATION_TIMEOUT"
 """The setting for the interval at which Argo CD checks for new commits."""
 
 _LOOPBACK = "127.0.0.1"
@@ -192,7 +192,7 @@ def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, 
         "ARGOCD_ASK_PASS_SOCK": str(folder / "ask-pass.sock"),
         "ARGOCD_TLS_DATA_PATH": str(folder / "tls"),
         "ARGOCD_SSH_DATA_PATH": str(folder / "ssh"),
-        LOOKS_EVERY: "180s",
+        CHECKS_EVERY: "180s",
         "ARGOCD_RECONCILIATION_JITTER": "0s",
         "KUBECONFIG": str(cluster.kubeconfig),
         # its repo-server calls scripts in the same folder

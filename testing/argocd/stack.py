@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testing.argocd.application import Application
-from testing.argocd.argocd import LOOKS_EVERY, NAMESPACE, OWN_CLUSTER, ArgoCD, argocd
+from testing.argocd.argocd import CHECKS_EVERY, NAMESPACE, OWN_CLUSTER, ArgoCD, argocd
 from testing.argocd.server import ArgoServer
 from testing.argocd.tick import install_account
 from testing.building import say
@@ -20,7 +20,7 @@ from testing.processes import eventually, running
 from testing.recipes import ARGO_CD, KUBECTL, TEMPORAL_CLI, Server
 from testing.servers import NEWEST, TemporalServer, temporal_server
 
-_LOOKS_EVERY = 5
+_CHECKS_EVERY = 5
 _SETTLES_WITHIN = 600.0
 _TEMPORAL = {
     "configFile": "/etc/twgen/temporal/temporal.toml",
@@ -110,7 +110,7 @@ def stack(folder: Path) -> Iterator[Stack]:
         cluster = started.enter_context(kubernetes_cluster(folder / "kubernetes"))
         started.enter_context(local_node(cluster))
         say("starting Argo CD")
-        often = {LOOKS_EVERY: f"{_LOOKS_EVERY}s"}
+        often = {CHECKS_EVERY: f"{_CHECKS_EVERY}s"}
         argo = started.enter_context(argocd(cluster, folder / "argocd", settings=often))
         argo.configure([temporal.address], temporal=_TEMPORAL, clusters=_CLUSTERS)
         account = install_account(argo)
@@ -163,7 +163,7 @@ def main() -> None:
             options=found.server.administrator()["ARGOCD_OPTS"],
             logs=cluster.kubeconfig.with_name("local"),
             operator=found.argo.sidecar.folder / "twgen-operator" / "operator.yaml",
-            every=_LOOKS_EVERY,
+            every=_CHECKS_EVERY,
         )
         sys.stdout.write(told)
         sys.stdout.flush()

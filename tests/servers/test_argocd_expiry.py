@@ -2,7 +2,7 @@
 
 import pytest
 
-from testing.argocd.argocd import LOOKS_EVERY, argocd
+from testing.argocd.argocd import CHECKS_EVERY, argocd
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import local_node
 from testing.processes import eventually
@@ -10,7 +10,7 @@ from testing.servers import TemporalServer
 from tests.servers.gitops import AT_ONCE, SOON, is_protected, new_story
 
 pytestmark = pytest.mark.server
-FORGETS = {"ARGOCD_REPO_CACHE_EXPIRATION": "10s", LOOKS_EVERY: "3s"}
+FORGETS = {"ARGOCD_REPO_CACHE_EXPIRATION": "10s", CHECKS_EVERY: "3s"}
 """Instead of after 24 h; and it looks more often."""
 
 

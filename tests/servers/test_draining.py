@@ -134,7 +134,7 @@ def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_fou
     first = min(listed.started_at for listed in one.listed)
     assert one.oldest_at is not None
     assert one.oldest_at < first - timedelta(seconds=1)
-    assert 0 < one.looked_at.number <= 10
+    assert 0 < one.described.number <= 10
 
 
 def ends(story: Story, *options: str, build_id: str = "v1", code: int = 0) -> str:

@@ -73,8 +73,8 @@ class Login:
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self.access = access
-        """Once a login has succeeded, it is limited to that server, even if the context later names another
-        one."""
+        """Once a login has succeeded, the access is limited to that server, even if the context later names
+        another one."""
         self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None

@@ -46,8 +46,8 @@ class OpenWorkflow:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
-    """What the oldest workflows of a version wait for: so many of them were described one by one."""
+class Described:
+    """The problems of a version's oldest workflows, which were described one by one."""
 
     number: int
     failing: int
@@ -73,7 +73,7 @@ class PinnedWorkflows:
     """The newest of them; all, if there are no more."""
     oldest_at: datetime | None = None
     """When the oldest one started; None: there is none, or it was not found."""
-    looked_at: LookedAt = LookedAt(0, 0, 0)
+    described: Described = Described(0, 0, 0)
     ended: tuple[EndedWorkflow, ...] = ()
     """The newest workflows that closed within the window."""
     older_than: tuple[int, ...] = ()

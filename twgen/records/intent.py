@@ -185,7 +185,7 @@ def _essence(document: Document) -> dict[str, Any]:
 
 def write_intent(intent: Intent) -> dict[str, Any]:
     """The ConfigMap of an intent."""
-    beside: dict[str, Iterable[Any]] = {
+    lines_of_entries: dict[str, Iterable[Any]] = {
         "warnings": intent.warnings,
         "attachedKinds": intent.attached_kinds,
         "autoscalers": (_BY_JOB,) if intent.has_hook else (),
@@ -193,7 +193,9 @@ def write_intent(intent: Intent) -> dict[str, Any]:
         "requests": intent.requests,
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
-    entries = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
+    entries = {
+        name: "".join(f"{line}\n" for line in lines) for name, lines in lines_of_entries.items() if lines
+    }
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

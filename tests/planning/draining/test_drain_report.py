@@ -9,7 +9,7 @@ import pytest
 from tests.planning.situations import SPEC, drained, live, routing, serving, situation, temporal, version
 from tests.planning.times import DAY, HOUR, MINUTE, ago
 from tests.strategies import NOW, patched
-from twgen.model.draining import EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows, VersionInUse
+from twgen.model.draining import Described, EndedWorkflow, OpenWorkflow, PinnedWorkflows, VersionInUse
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus
 from twgen.planning.draining.drain_report import versions_without_traffic, worker_in_use
@@ -72,10 +72,10 @@ def test_of_a_sample_the_ages_are_those_that_the_server_counts() -> None:
 
 
 def test_what_keeps_workflows_is_counted_by_the_list_or_by_those_that_were_asked() -> None:
-    both = pinned(opened(HOUR, has_problems=True, is_paused=True), opened(HOUR), looked_at=LookedAt(2, 2, 1))
+    both = pinned(opened(HOUR, has_problems=True, is_paused=True), opened(HOUR), described=Described(2, 2, 1))
     found = held(both)
     assert (found.failing, found.paused, found.waiting_for_child, found.looked_at) == (2, 1, 1, 2)
-    assert held(replace(both, looked_at=LookedAt(0, 0, 0))).failing == 1
+    assert held(replace(both, described=Described(0, 0, 0))).failing == 1
 
 
 @pytest.mark.parametrize("is_patched", [False, True])

@@ -61,10 +61,10 @@ def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime
         # the server's clock may be ahead
         oldest=max(now - pinned.oldest_at, timedelta()) if pinned.oldest_at else None,
         ages=_ages(pinned, now),
-        failing=max(pinned.looked_at.failing, sum(workflow.has_problems for workflow in pinned.listed)),
+        failing=max(pinned.described.failing, sum(workflow.has_problems for workflow in pinned.listed)),
         paused=sum(workflow.is_paused for workflow in pinned.listed),
-        waiting_for_child=pinned.looked_at.waiting_for_child,
-        looked_at=pinned.looked_at.number,
+        waiting_for_child=pinned.described.waiting_for_child,
+        looked_at=pinned.described.number,
         replicas=version.live.replicas if version.live else None,
         cpu=cpu,
         memory=memory,

@@ -343,7 +343,7 @@ class TemporalReader:
         )
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
-        """Whether tasks of a version wait in a task queue, or arrived recently: the same test as Temporal's."""
+        """Whether tasks of a version wait in a task queue, or arrived recently, by Temporal's own rule."""
         tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 

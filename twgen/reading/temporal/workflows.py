@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
+from twgen.model.draining import AGES, BatchState, Described, EndedWorkflow, OpenWorkflow, PinnedWorkflows
 from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
@@ -89,7 +89,7 @@ class Draining:
                 await all_of([self.count(f"{open_query} AND StartTime < '{start}'") for start in starts])
             )
             oldest = await self._oldest(open_query, listed[-1][2].started_at)
-        looked_at = await self._described(oldest[-_MOST_DESCRIBED:])
+        described = await self._described(oldest[-_MOST_DESCRIBED:])
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
         # the newest page is enough
@@ -99,7 +99,7 @@ class Draining:
             number=len(listed) if are_all else max(number, len(listed)),
             listed=tuple(workflow for *_, workflow in listed),
             oldest_at=oldest[-1][2].started_at if oldest else None,
-            looked_at=looked_at,
+            described=described,
             ended=tuple(filter(None, ended)),
             older_than=older,
         )
@@ -133,7 +133,7 @@ class Draining:
             youngest_age, oldest_age = (age, oldest_age) if number else (youngest_age, age)
         return []
 
-    async def _described(self, workflows: Sequence[_Listed]) -> LookedAt:
+    async def _described(self, workflows: Sequence[_Listed]) -> Described:
         def value(answer: "service.DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
             if answer is None or answer.workflow_execution_info.HasField("close_time"):
                 return None
@@ -144,7 +144,7 @@ class Draining:
             for workflow_id, run_id, _ in workflows
         ]
         found = [workflow for workflow in await all_of(asking) if workflow]
-        return LookedAt(len(found), sum(fails for fails, _ in found), sum(waits for _, waits in found))
+        return Described(len(found), sum(fails for fails, _ in found), sum(waits for _, waits in found))
 
 
 def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
