@@ -74,7 +74,7 @@ class Demo:
         command = [sys.executable, "-m", "shop.replay", "../histories"]
         subprocess.run(command, cwd=self.folder, env={**ENVIRONMENT, **variables}, check=True)
         self.comment("All were replayed.")
-        self.run("drain", ".", "--version", build_id, "--move", "--without-replay", "--yes", "--wait")
+        self.run("end", ".", "--version", build_id, "--move", "--without-replay", "--yes", "--wait")
 
     def deploy(self, build_id: str, comment: str, *, broken: bool = False) -> None:
         """Start a version's worker, and make the version the target."""

@@ -36,7 +36,7 @@ _LONG = (
     *("argocd_expiry", "rollout", "rollout_lifecycle", "argocd_attached", "rollout_conditions", "worlds"),
     *("argocd_neighbours", "applying", "rollout_job", "tutorial", "argocd_credentials", "draining"),
     *("argocd_emptied_cache", "policy_steps", "page", "argocd_frozen_plugin", "replay", "requests"),
-    *("argocd_removal", "rollout_ends", "argocd_security", "prune", "argocd_templated", "analysis"),
+    *("argocd_removal", "rollout_ends", "argocd_security", "forget", "argocd_templated", "analysis"),
     *("argocd_examples", "doctor", "pre_commit", "rendered_manifests", "prometheus"),
 )
 

@@ -15,12 +15,14 @@ from tests.strategies import NOW
 from tools.published_schemas import ROOT, SCHEMAS
 from tools.reasons import first_sentences
 from twgen.model.diagnosis import Diagnosis, Installation
+from twgen.model.forgetting import ForgetReport
 from twgen.model.operator import Operator, RolloutPod
 from twgen.model.plan import Plan
 from twgen.model.world import World
 from twgen.planning.diagnosis.findings import findings
 from twgen.reporting.diagnosis import DIAGNOSIS
 from twgen.reporting.draining import DRAIN_REPORT
+from twgen.reporting.forgetting import FORGET_REPORT
 from twgen.yaml.reader import read_documents
 
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -106,6 +108,16 @@ DOCUMENTS = (
         "twgen drain . -o json | jq -r '.workers[].versions[] | \"\\(.buildID) \\(.workflows)\"'",
     ),
     Printed(
+        "ForgetReport",
+        "twgen forget . -y -o json",
+        "The records of old versions that `twgen forget` deleted in Temporal.",
+        "forgetreport",
+        "kind worker deleted refused",
+        "deleted refused",
+        "To print the records that Temporal did not delete",
+        "twgen forget . -y -o json | jq -r '.refused[]'",
+    ),
+    Printed(
         "Diagnosis",
         "twgen doctor -o json",
         "The findings of the doctor.",
@@ -170,6 +182,9 @@ def json_documents() -> dict[str, Any]:
         "Timeline": _printed("simulate"),
         "Validation": _of_misspelt_specs(),
         "DrainReport": DRAIN_REPORT.write(report(held())),
+        "ForgetReport": FORGET_REPORT.write(
+            ForgetReport("shop/payments", ("v1", "v2"), ("v3: it has pollers",))
+        ),
         "Diagnosis": DIAGNOSIS.write(Diagnosis(NOW, diagnosed, ())),
         "Snapshot": recorded[0],
         "Ledger": ledger[0],

@@ -9,12 +9,13 @@ import click
 from twgen import errors
 from twgen.cli.main import twgen
 from twgen.cli.option_table import OPTIONS
-from twgen.cli.options import SHARED
+from twgen.cli.options import GROUPS, shared_options
 
 _HEAD = """\
 # Commands
 
-`make documentation` writes this page from the program. `twgen COMMAND --help` shows the same at a terminal.
+`make documentation` writes this page from the program. `twgen COMMAND --help --all` shows the
+same at a terminal.
 
 `PATH` is a file or a folder with specs. The default is the current folder; `-` is standard input.
 
@@ -121,24 +122,21 @@ def _paragraphs(text: str) -> list[str]:
 
 def _options_of(command: click.Command) -> Iterator[str]:
     """The table of its own options, and the groups that it has."""
-    found = {
-        str(each.name): each
+    shared = shared_options(command)
+    grouped = {name for names in shared.values() for name in names}
+    own = [
+        each
         for each in command.params
-        if isinstance(each, click.Option) and each.name != _HELP
-    }
-    groups, grouped = [], set()
-    for title, (_, names) in SHARED.items():
-        if taken := [name for name in names if name in found]:
-            # of a group from which it takes little, the options are its own
-            if len(taken) * 2 < len(names) and title != "Output":
-                continue
-            groups.append(f"[{title.lower()}](#{title.lower()}){_exceptions(names, taken)}")
-            grouped |= {*taken}
-    own = [option for name, option in found.items() if name not in grouped]
+        if isinstance(each, click.Option) and each.name != _HELP and each.name not in grouped
+    ]
     if own:
         yield _table(own)
-    if groups:
-        yield f"{'Also' if own else 'Options'}: {', '.join(groups)}.\n"
+    if shared:
+        links = (
+            f"[{title.lower()}](#{title.lower()}){_exceptions(GROUPS[title][1], taken)}"
+            for title, taken in shared.items()
+        )
+        yield f"{'Also' if own else 'Options'}: {', '.join(links)}.\n"
 
 
 def _exceptions(names: Sequence[str], taken: Sequence[str]) -> str:
@@ -147,7 +145,7 @@ def _exceptions(names: Sequence[str], taken: Sequence[str]) -> str:
         return ""
     is_short = len(left_out) <= len(taken)
     word, listed = ("without", left_out) if is_short else ("only", taken)
-    return f" ({word} {', '.join(f'`--{OPTIONS[name].name}`' for name in listed)})"
+    return f" ({word} {', '.join(f'`{OPTIONS[name].dashed}`' for name in listed)})"
 
 
 def _shared_options() -> str:
@@ -163,7 +161,7 @@ def _shared_options() -> str:
         for option in command.params
         if isinstance(option, click.Option) and option.help == OPTIONS.get(str(option.name), option).help
     }
-    for title, (text, names) in SHARED.items():
+    for title, (text, names) in GROUPS.items():
         parts += [f"### {title}\n\n{text}\n", _table([shown[name] for name in names])]
     return "\n".join(parts)
 

@@ -8,6 +8,7 @@ from tools.published_schemas import SCHEMAS, schema_address
 from tools.spec_schemas import HEAD, SPECS, spec_schema
 from twgen.model.diagnosis import Diagnosis
 from twgen.model.draining import DrainReport
+from twgen.model.forgetting import ForgetReport
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.shapes import Shape
@@ -19,6 +20,7 @@ from twgen.records.rollout_status import STATUS
 from twgen.records.snapshot import SNAPSHOT, Snapshot
 from twgen.reporting.diagnosis import DIAGNOSIS
 from twgen.reporting.draining import DRAIN_REPORT
+from twgen.reporting.forgetting import FORGET_REPORT
 from twgen.reporting.plan.document import PLAN
 from twgen.reporting.problems import VALIDATION, Validation
 from twgen.reporting.timeline.document import TIMELINE
@@ -34,6 +36,7 @@ class _Document(NamedTuple):
 DOCUMENTS = {
     "diagnosis": _Document(Diagnosis, DIAGNOSIS),
     "drainreport": _Document(DrainReport, DRAIN_REPORT),
+    "forgetreport": _Document(ForgetReport, FORGET_REPORT),
     "ledger": _Document(Ledger, LEDGER),
     "operatorconfig": _Document(Operator, OPERATOR_CONFIG),
     "plan": _Document(Plan, PLAN),

@@ -110,7 +110,7 @@ def test_rollout_that_would_be_left_out_is_refused_from_the_operator_too(run: Ru
 
 
 WRITTEN = 'as {"name": "strict", "string": "true"}'
-NO_TEXT = f"plugin parameter 'strict' is not a single text: write it {WRITTEN}"
+NO_TEXT = f"plugin parameter 'strict' must be a single text: write it {WRITTEN}"
 OWN = "an application may set identity, input, quiet, release, strict, valueFiles, values"
 
 
@@ -169,14 +169,14 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
         (
             [{"name": "values", "map": {"replicas": "3"}}],
             (
-                "plugin parameter 'values' is not a single text:"
+                "plugin parameter 'values' must be a single text:"
                 ' write it as {"name": "values", "string": "replicas: 3"}'
             ),
         ),
         ([{"name": "strict"}], NO_TEXT),
         (
             [parameter("strict", "true"), parameter("strict", "false")],
-            "plugin parameter 'strict' is given twice: remove one",
+            "plugin parameter 'strict' is set twice: remove one",
         ),
         ([{"name": 3, "string": "a"}], f"contains a parameter without a name: write it {WRITTEN}"),
         (["strict"], f"contains a parameter without a name: write it {WRITTEN}"),

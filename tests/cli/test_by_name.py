@@ -27,13 +27,13 @@ OTHERS = Request("r2", Verb.ABORT, "v3", NOW, "ben")
 @pytest.mark.parametrize(
     ("pending", "answer", "message"),
     [
-        (None, None, "somebody took the request back"),
-        (None, Answer(OTHERS._replace(id="r0"), AnswerState.DONE, "done"), "somebody took the request back"),
-        (None, Answer(OTHERS, AnswerState.DONE, "done"), "what came of it is unknown: Abort of v3"),
+        (None, None, "the request was withdrawn"),
+        (None, Answer(OTHERS._replace(id="r0"), AnswerState.DONE, "done"), "the request was withdrawn"),
+        (None, Answer(OTHERS, AnswerState.DONE, "done"), "so its outcome is unknown: Abort of v3"),
         (
             PendingRequest(ABORT_REQUEST, OTHERS, "", None, "7"),
             None,
-            "what came of it is unknown: Abort of v3",
+            "so its outcome is unknown: Abort of v3",
         ),
     ],
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run
 from tests.executing.api_server import STATUS, ApiServer
 from tests.planning.test_requests import MOVING, asked
 from tests.strategies import NOW
@@ -119,11 +118,3 @@ def test_two_people_who_press_abort_hear_of_the_same_answer(monkeypatch: pytest.
     mine = asked(Verb.ABORT, id="mine")
     answer = asyncio.run(by_name._answer(unused, NAMED, mine, set(), ""))  # noqa: SLF001
     assert (answer.request.id, answer.message) == ("theirs", "it ended")
-
-
-def test_help_speaks_of_the_page_and_not_of_options_that_it_does_not_have(run: Run) -> None:
-    shown = " ".join(run("dashboard", "--help").stdout.split())
-    assert "--from-cluster:" not in shown
-    assert "--watch" not in shown
-    assert "-A, --all-namespaces Show the rollouts of every namespace." in shown
-    assert "--listen HOST:PORT" in shown

@@ -87,7 +87,7 @@ def test_failed_render_runs_no_kubectl_and_never_ends_as_a_difference(
 @pytest.mark.usefixtures("story")
 def test_missing_kubectl_is_one_line(run: Run) -> None:
     ended = run(*DIFF, env={"PATH": "/nowhere"})
-    told = "twgen: kubectl, which compares the manifests, is not on PATH: install it\n"
+    told = "twgen: kubectl is not on PATH: install it, because it compares the manifests\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", told)
 
 

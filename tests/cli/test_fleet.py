@@ -125,8 +125,8 @@ def test_namespace_without_a_rollout_may_belong_to_an_application_that_never_syn
     ended = run(*STATUS, "-n", "shop")
     assert ended.returncode == 0
     assert ended.stderr == (
-        "warning: there is no rollout status in shop: is it the right cluster, and did Argo CD sync the"
-        " Application (`argocd app get NAME`)?\n"
+        "warning: there is no rollout status in shop: check that it is the right cluster, and that Argo CD"
+        " has synced (`argocd app get NAME`)\n"
     )
 
 
@@ -142,7 +142,7 @@ def test_worker_of_specs_that_the_cluster_does_not_have_yet_is_waited_for(run: R
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("specs", "-A"), "leave out -A with PATHs: their specs name their own namespaces"),
+        (("specs", "-A"), "-A conflicts with PATHs, whose specs set their namespaces: leave out one of them"),
         (("specs", "--no-cluster"), "--from-cluster needs access to a cluster"),
         (("-n", "shop", "--now", "2026-11-21T12:00:00Z"), "leave out --snapshot and --now"),
     ],

@@ -44,7 +44,7 @@ def test_worker_that_people_have_already_is_left_as_it_is(run: Run, objects: Pat
     ended = run("import", OBJECTS, "--folder", "workers")
     assert ended.returncode == 0, ended
     assert (
-        "workers/payments.yaml has WorkerDeployment shop payments already: twgen does not change it"
+        "workers/payments.yaml already has WorkerDeployment shop payments: twgen does not change it"
         in ended.stderr
     )
     assert worker.read_text() == before
@@ -147,7 +147,7 @@ def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run,
         ),
         (
             ("import", "--from-cluster", "-n", "shop", "--folder", "w", OBJECTS),
-            f"--from-cluster reads no files: write deployment/NAME instead of {OBJECTS}",
+            f"--from-cluster reads no files: give deployment/NAME instead of {OBJECTS}",
         ),
         (("import", OBJECTS, "--folder", OBJECTS), "cannot write specs there (File exists)"),
     ],

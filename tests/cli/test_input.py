@@ -28,8 +28,8 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("specs", "--values", "a: b"), "--values is for --input Helm, but the input is Directory"),
-        (("specs", "--input", "Kustomize", "--release", "a"), "--release is for --input Helm"),
+        (("specs", "--values", "a: b"), "--values works only with --input Helm, but the input is Directory"),
+        (("specs", "--input", "Kustomize", "--release", "a"), "--release works only with --input Helm"),
         (("specs", "--input", "helm"), "'helm' is not one of Directory, Kustomize, Helm"),
         (("-", "--input", "Helm"), "--input Helm renders one folder"),
         (("specs", "specs", "--input", "Kustomize"), "--input Kustomize renders one folder"),
@@ -66,7 +66,7 @@ def test_ledger_of_a_chart_needs_to_know_the_release_except_in_argocd(run: Run, 
     [
         (
             [{"name": "input", "string": "Kustomize"}, {"name": "release", "string": "a"}],
-            "twgen: plugin parameter 'release' is for input Helm, but the input is Kustomize\n",
+            "twgen: plugin parameter 'release' works only with input Helm, but the input is Kustomize\n",
         ),
         (
             [{"name": "input", "string": "Helm"}],

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tests.planning.situations import NOW, RAMPS, drained, live, routing, situation, temporal, version
 from tests.planning.test_requests import MOVING
 from tests.planning.times import HOUR
-from twgen.cli import by_name, intervention
+from twgen.cli import by_name, forget, intervention
 from twgen.cli.main import twgen
 from twgen.cli.rolling import LocalClock
 from twgen.cli.settings import settings_of
@@ -18,7 +18,7 @@ from twgen.clients.kubeconfig import ClusterAccess
 from twgen.errors import NegativeAnswer
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.pruning import OldRecord
+from twgen.planning.forgetting import OldRecord
 
 WORLD = situation(
     temporal(
@@ -78,11 +78,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         return MOVING
 
     settings = settings_of({"quiet": True, "identity": "me"})
-    monkeypatch.setattr(intervention, "the_worker", lambda _: (settings, RAMPS))
-    monkeypatch.setattr(intervention, "clock", lambda: NOW)
+    for module in (forget, intervention):
+        monkeypatch.setattr(module, "the_worker", lambda _: (settings, RAMPS))
+        monkeypatch.setattr(module, "clock", lambda: NOW)
+        monkeypatch.setattr(module, "WorkerServers", Worker)
+        monkeypatch.setattr(module, "Servers", Servers)
     monkeypatch.setattr("twgen.cli.rolling.clock", lambda: NOW)
-    monkeypatch.setattr(intervention, "WorkerServers", Worker)
-    monkeypatch.setattr(intervention, "Servers", Servers)
     monkeypatch.setattr(by_name, "Servers", Servers)
     monkeypatch.setattr(by_name, "_status", status)
     return lambda *arguments: CliRunner().invoke(twgen, arguments, catch_exceptions=False)
@@ -109,8 +110,8 @@ def test_dry_run_of_a_change_says_on_stderr_which_worker_it_would_change(
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"{would}\n")
 
 
-def test_dry_run_of_prune_says_on_stderr_which_records_it_would_delete(run: Callable[..., Result]) -> None:
-    ended = run("prune", ".", "--dry-run")
+def test_dry_run_of_forget_says_on_stderr_which_records_it_would_delete(run: Callable[..., Result]) -> None:
+    ended = run("forget", ".", "--dry-run")
     assert (ended.exit_code, ended.stdout) == (0, "")
     *_, last = ended.stderr.splitlines()
     assert last == "shop/payments: would delete the 2 records of these versions"
@@ -122,7 +123,7 @@ def test_change_of_a_worker_with_an_alarm_shows_its_state_too(run: Callable[...,
     assert ", target v3: " in state
 
 
-def test_prune_says_how_many_records_were_refused_and_why_the_first_was(run: Callable[..., Result]) -> None:
+def test_forget_says_how_many_records_were_refused_and_why_the_first_was(run: Callable[..., Result]) -> None:
     refused = "shop/payments: 2 records could not be deleted; the first: v1-36: it is polled"
     with pytest.raises(NegativeAnswer, match=f"^{refused}$"):
-        run("prune", ".", "-y")
+        run("forget", ".", "-y")

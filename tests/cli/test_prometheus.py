@@ -62,7 +62,7 @@ def test_option_that_is_no_name_and_address_is_refused(run: Run, story: Path, te
 def test_name_that_is_given_twice_is_refused(run: Run, story: Path) -> None:  # noqa: ARG001
     ended = run("plan", "specs", "--prometheus", "shared=http://a", "--prometheus", "shared=http://b")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "--prometheus gives the same name twice" in ended.stderr
+    assert "two --prometheus options have the same name" in ended.stderr
 
 
 def test_option_has_no_effect_beside_a_snapshot(run: Run, story: Path) -> None:  # noqa: ARG001

@@ -62,7 +62,7 @@ def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
         (("-w", *WORLD[2:4]), "--watch reads servers repeatedly"),
         (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 90s or 1h30m"),
         (("-w", "--interval", "0"), "--interval '0' is zero, which leaves no time"),
-        (("--within", "30m", *WORLD), "--within needs -w: without it, nothing waits"),
+        (("--within", "30m", *WORLD), "--within needs -w: without it, the command does not wait"),
         (("-o", "yaml", *WORLD), "'yaml' is not one of"),
     ],
 )

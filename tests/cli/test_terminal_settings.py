@@ -1,5 +1,6 @@
 """At a terminal, options say all there is to say."""
 
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from tests.cli.conftest import Run, write_operator
 from twgen.cli.environment import Terminal, usual_kubeconfig
 from twgen.cli.main import twgen
+from twgen.cli.plan import command as plan
 from twgen.cli.rollout import command as rollout
+from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reporting.printable import printable
@@ -146,13 +149,6 @@ def test_mistyped_variable_is_warned_of_and_that_of_a_service_is_not(
     assert run("plan", "specs", "--snapshot", "snapshot.json", "-q").stderr == ""
 
 
-def test_help_fits_80_columns(run: Run) -> None:
-    environment = {**os.environ, "COLUMNS": "80"}  # noqa: TID251 - the program's own is made here
-    for command in ((), ("plan",), ("status",), ("simulate",), ("validate",), ("tick",)):
-        ended = run(*command, "--help", env=environment)
-        assert (ended.returncode, [line for line in ended.stdout.splitlines() if len(line) > 80]) == (0, [])
-
-
 @pytest.mark.parametrize("user", ["", "a\udcff\x1b[2J"])
 def test_user_whose_name_is_none_or_no_text_plans_all_the_same(
     monkeypatch: pytest.MonkeyPatch, user: str
@@ -176,20 +172,6 @@ def test_rollout_goes_on_until_it_is_settled_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("TWGEN_ONCE", "true")
     assert rollout.make_context("rollout", [*flags, "."]).params["once"] is once
-
-
-def test_help_of_tick_speaks_of_tick_alone(run: Run) -> None:
-    told = " ".join(run("tick", "--help").stdout.split())
-    for said in ("Check the workers of every namespace.", "Check the workers of this namespace."):
-        assert said in told
-    for said in (
-        "--from-cluster",
-        "documents",
-        "--no-cluster",
-        "--allow-unlisted-connections",
-        "in Argo CD)",
-    ):
-        assert said not in told
 
 
 @pytest.mark.usefixtures("story")
@@ -228,20 +210,43 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run, options: tup
         (("-A", "."), "--from-cluster reads the workers from the cluster: leave out PATH"),
         (("--from-cluster", "."), "--from-cluster reads the workers from the cluster: leave out PATH"),
         (("--from-cluster",), "choose the namespace of the rollouts: give -n NAMESPACE, or -A for all"),
-        (("--cancel", "."), "--version needs exactly one of --move, --signal, --cancel and --terminate"),
-        (
-            ("--version", "v1", "."),
-            "--version needs exactly one of --move, --signal, --cancel and --terminate",
-        ),
-        (("--version", "v1", "--cancel", "--terminate"), "--version needs exactly one of"),
-        (("--version", "v1", "--cancel", "--to", "v2"), "--to needs --move"),
-        (("--type", "Order", "."), "--type needs --version"),
-        (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is not JSON such as"),
+        (("--snapshot", "world.yaml", "-A"), "--from-cluster reads a cluster: leave out --snapshot"),
         (("--window", "soon", "."), "--window 'soon' is not a duration such as 90s or 1h30m"),
     ],
 )
 def test_report_of_what_holds_versions_says_whose(run: Run, options: tuple[str, ...], said: str) -> None:
     ended = run("drain", *options)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
+def test_report_of_a_snapshot_has_the_workflows_that_were_counted(run: Run) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    for example, number in (("draining", 3), ("three-versions", None)):
+        folder = examples / example
+        ended = run("drain", str(folder), "--snapshot", str(folder / "snapshot.yaml"), "-o", "json")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        report = json.loads(ended.stdout)
+        [version] = report["workers"][0]["versions"]
+        assert (version["status"], version["workflows"], version["ages"]) == ("Draining", number, None)
+        assert report["unread"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((".", "--cancel"), "give --version: the version whose workflows to end; `twgen drain` lists them"),
+        ((".", "--version", "v1"), "give exactly one of --move, --signal, --cancel and --terminate"),
+        (("--version", "v1", "--cancel", "--terminate"), "give exactly one of"),
+        (("--version", "v1", "--cancel", "--to", "v2"), "--to needs --move"),
+        (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is not JSON such as"),
+        (("--version", "v1", "--cancel", "--type", "it's"), "is not a valid name of a workflow type"),
+    ],
+)
+def test_end_refuses_options_that_do_not_say_which_workflows_to_end_and_how(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    ended = run("end", *options)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
 
@@ -253,17 +258,12 @@ def test_report_of_nothing_that_could_be_read_is_none(run: Run, story: Path, out
     assert "twgen: " in ended.stderr
 
 
-def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
-    told = " ".join(run("render", "--help").stdout.split())
-    assert "only its `rollout`, `attached`, `prometheus` and `links` are used." in told
-
-
 @pytest.mark.parametrize("command", ["render", "plan", "status"])
 def test_options_for_servers_have_no_effect_beside_a_snapshot(run: Run, story: Path, command: str) -> None:  # noqa: ARG001
     ended = run(command, "specs", "--snapshot", "snapshot.json", "--timeout", "5s", "--no-cluster")
     assert ended.returncode == 0
     assert (
-        "warning: --timeout, --no-cluster have no effect with --snapshot: no server is read\n" in ended.stderr
+        "warning: --no-cluster, --timeout have no effect with --snapshot: no server is read\n" in ended.stderr
     )
     assert "with --snapshot" not in run(command, "specs", "--snapshot", "snapshot.json").stderr
     quiet = run(command, "specs", "--snapshot", "snapshot.json", "--via", "a:1=b:2", "--quiet")
@@ -273,3 +273,34 @@ def test_options_for_servers_have_no_effect_beside_a_snapshot(run: Run, story: P
 def test_what_is_usual_for_a_person_is_not_told_beside_a_snapshot(run: Run, story: Path) -> None:  # noqa: ARG001
     usual = dict(os.environ) | {"TWGEN_TIMEOUT": "5s"}  # noqa: TID251 - what the test runs in
     assert "beside" not in run("plan", "specs", "--snapshot", "snapshot.json", env=usual).stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "allows"),
+    [
+        ({}, (), None),
+        ({}, ("--allow-unlisted-connections",), True),
+        ({}, ("--only-listed-connections",), False),
+        ({"TWGEN_ONLY_LISTED_CONNECTIONS": "true"}, ("--allow-unlisted-connections",), True),
+        ({"TWGEN_ALLOW_UNLISTED_CONNECTIONS": "true"}, ("--only-listed-connections",), False),
+    ],
+)
+def test_option_about_unlisted_connections_overrides_the_variable_of_its_opposite(
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    options: tuple[str, ...],
+    *,
+    allows: bool | None,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with plan.make_context("plan", [*options, "."]) as context:
+        assert settings_of(context.params).allow_unlisted_connections is allows
+
+
+@pytest.mark.parametrize("command", [("plan", "."), ("tick", "-A"), ("histories", ".", "--folder", "out")])
+def test_both_options_about_unlisted_connections_are_refused(run: Run, command: tuple[str, ...]) -> None:
+    ended = run(*command, "--allow-unlisted-connections", "--only-listed-connections")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    said = "--allow-unlisted-connections conflicts with --only-listed-connections: give one of them"
+    assert ended.stderr == f"twgen: {said}\n"

@@ -96,7 +96,7 @@ def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traf
     assert shown == [on_terminal(*command) for command in PLANS.values()]
     before, then = shown
     assert re.findall(r"^  v\d\S+ +\S+ +(\S+)", before, re.MULTILINE) == ["Create", "Keep", "Keep"]
-    assert "next    send 25% of new workflows to v3.0.0-97f7 now\n" in then
+    assert "next     send 25% of new workflows to v3.0.0-97f7 now\n" in then
     assert "cluster was not read" not in " ".join((before + then).split())
 
 

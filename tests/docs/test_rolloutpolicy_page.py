@@ -88,7 +88,7 @@ def test_plan_shows_what_becomes_of_old_workflows(example: Path) -> None:
     (example / "policy.yaml").write_text(BLOCKS[2])
     ended = run(example, "plan", ".", "--snapshot", "snapshot.yaml")
     assert ended.returncode == 0, ended.stderr
-    [line] = re.findall(r"^  drains  (v1\.4\.2.*)$", ended.stdout, re.MULTILINE)
+    [line] = re.findall(r"^  drains   (v1\.4\.2.*)$", ended.stdout, re.MULTILINE)
     assert "continue-as-new" in line
 
 

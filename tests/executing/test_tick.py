@@ -34,8 +34,8 @@ from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.forgetting import NextTry
 from twgen.planning.plan import make_plan, plan_versions
-from twgen.planning.pruning import NextTry
 from twgen.planning.reads import Unread
 from twgen.planning.refresh import RERUN_PAUSE_OF_TICK, plan_hash
 from twgen.planning.rollout import not_begun

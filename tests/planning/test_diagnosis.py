@@ -372,7 +372,7 @@ def test_draining_that_tick_does_not_carry_out_is_told(tick: TickInstallation | 
     ("may", "lacks"),
     [
         (TickSettings(drains=True), ["Deployment twgen/twgen-tick is not allowed to delete old versions"]),
-        (TickSettings(prunes=True), []),
+        (TickSettings(forgets=True), []),
         (None, []),
     ],
 )

@@ -59,6 +59,7 @@ NOTHING: dict[str, Any] = {
     "looked_at": 0,
     "ends_within": None,
 }
+NOT_COUNTED = NOTHING | {"number": None, "ages": None, "unknown_because": "they are not listed"}
 
 
 def test_report_names_what_was_not_read_and_does_not_say_that_all_is_well() -> None:
@@ -88,6 +89,8 @@ def test_page_shows_what_the_text_says() -> None:
         ({"ends_within": None, "unknown_because": "why"}, "  the time until it is drained is not known: why"),
         ({"oldest": None, "replicas": None}, "v1: Draining, 50 workflows are pinned to it\n"),
         ({"cpu": 0.0, "memory": None}, "; it still has 3 pods\n"),
+        (NOT_COUNTED, "v1: Draining, its workflows were not counted; it still has 3 pods"),
+        (NOT_COUNTED | {"number": 3}, "v1: Draining, 3 workflows are pinned to it; it still has 3 pods"),
         (NOTHING, "no workflow is pinned to it, but Temporal has not detected this yet; it still has 3 pods"),
         (
             NOTHING | {"status": VersionStatus.DRAINED},
@@ -118,6 +121,7 @@ def test_markdown_is_a_table_for_each_worker() -> None:
     assert text.startswith("### shop/payments\n\n| version | status |")
     assert "| `v1` | Draining | 50 | 41d 3h | 3 pods (1.5 CPU, 3 GiB) | 6d 2h to 19d 11h, " in text
     assert draining_markdown(report()) == "No old version has workflows or pods.\n"
+    assert "| `v1` | Draining | - | - |" in draining_markdown(report(held(**NOT_COUNTED)))
     assert draining_text(report()) == "no old version has workflows or pods\n"
 
 

@@ -61,7 +61,7 @@ def document_of(*statuses: RolloutStatus, warnings: Sequence[str] = ()) -> Any:
 
 def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
     assert lines_of(RAMPS, FIRST, now=NOW + timedelta(minutes=12)) == [
-        "shop/pay: Waiting for 12m, target v2; RampPaused: it stays at 25%\\x1b[2J; owner: no manager",
+        "shop/pay: Waiting for 12m, target v2; RampPaused: it stays at 25%\\x1b[2J; manager: no manager",
         "shop/new: Blocked for 12m, target v1; GateFailed: it failed",
     ]
 
@@ -159,10 +159,10 @@ def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
     left = rollout_status(of_story("mid-ramp-waits"), NOW, "")
     assert trees(left) == [
         "… shop/payments  Waiting for 12m  Temporal namespace default",
-        "  target  v2.0.1-c656: it stays at 25% for 18m more (at 12:00:00 UTC; until",
-        "          12:18:00 UTC)",
-        "  next    send 75% of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
-        "  owner   twgen/payments/prod-eu (ours)",
+        "  target   v2.0.1-c656: it stays at 25% for 18m more (at 12:00:00 UTC; until",
+        "           12:18:00 UTC)",
+        "  next     send 75% of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
+        "  manager  twgen/payments/prod-eu (ours)",
         "├── v2.0.1-c656  25%  Ramping for 24m     3/3 pods  ◀ target",
         "└── v1.4.2-6964  75%  Current for 24h12m  3/3 pods",
     ]
@@ -192,11 +192,11 @@ def test_status_that_somebody_wrote_otherwise_hides_no_other() -> None:
         "2 workers: 1 Blocked, 1 Waiting",
         "",
         "✗ shop/new  Blocked (GateFailed) for 12m",
-        "  target  v1: it failed",
+        "  target   v1: it failed",
         "",
         "… shop/pay  Waiting for 12m",
-        "  target  v2: it stays at 25%\\x1b[2J; the version data in its status cannot be",
-        "          read",
+        "  target   v2: it stays at 25%\\x1b[2J; the version data in its status cannot be",
+        "           read",
     ]
 
 
@@ -204,5 +204,5 @@ def test_rollouts_that_do_not_fit_a_terminal_are_told_worst_first() -> None:
     settled = replace(FIRST, phase=Phase.SETTLED)
     many = [replace(settled, worker=f"shop/{number}") for number in range(9)]
     told = trees(*many, FIRST, rows=6)
-    assert told[2:4] == ["✗ shop/new  Blocked (GateFailed) for 12m", "  target  v1: it failed"]
+    assert told[2:4] == ["✗ shop/new  Blocked (GateFailed) for 12m", "  target   v1: it failed"]
     assert told[4].startswith("✓ 9 Settled: shop/0, shop/1")

@@ -65,7 +65,7 @@ def with_versions(count: int) -> Status:
 
 def test_table_that_does_not_fit_is_a_block_a_version() -> None:
     lines = text(of_story("superseded-version"), 40).splitlines()
-    assert lines[12:22] == [
+    assert lines[13:23] == [
         "  v1.4.2-6964",
         "    status    Current",
         "    action    Keep",
@@ -110,7 +110,7 @@ def test_plan_says_who_gives_the_worker_up_for_the_change(manager: str, order: s
     says = temporal(version("v3", task_queues=(MAIN,)), traffic=routing(None), manager_identity=manager)
     world = situation(says, [live("v3")])
     status = of_situation(world, replace(SPEC, policy=policy), Caller("twgen/nobody"))
-    assert text(status, 200).splitlines()[2] == f"  next    {order}"
+    assert text(status, 200).splitlines()[2] == f"  next     {order}"
 
 
 def test_each_of_many_versions_is_named_once() -> None:

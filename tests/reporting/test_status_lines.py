@@ -35,7 +35,7 @@ def texts(status: Status) -> list[str]:
 def test_every_line_names_its_worker() -> None:
     full = "2 versions still exist and maxVersions is 2: v3.0.0-b456 waits until one is removed"
     assert texts(of_story("version-cap")) == [
-        f"shop/payments: Blocked, target v3.0.0-b456: {full}; owner: twgen/payments/prod-eu (ours)",
+        f"shop/payments: Blocked, target v3.0.0-b456: {full}; manager: twgen/payments/prod-eu (ours)",
         "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
         "shop/payments v2.0.1-c656: 100%, Current for 24h, 3/3 pods",
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",

@@ -43,24 +43,24 @@ ITS_OBJECTS = [
 TREES = {
     "mid-ramp-waits": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it stays at 25% for 18m more
-          next    send 75% of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: it stays at 25% for 18m more
+          next     send 75% of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  25%  Ramping for 12m  3/3 pods  ◀ target
         └── v1.4.2-6964  75%  Current for 24h  3/3 pods
         """,
     "mid-ramp": """
         → shop/payments  Moving  Temporal namespace default
-          target  v2.0.1-c656: its pause of 30m at 25% is over
-          next    send 75% of new workflows to v2.0.1-c656 now
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: its pause of 30m at 25% is over
+          next     send 75% of new workflows to v2.0.1-c656 now
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  25%  Ramping for 31m  3/3 pods  ◀ target
         └── v1.4.2-6964  75%  Current for 24h  3/3 pods
         """,
     "drained-goes-to-zero": """
         ✓ shop/payments  Settled  Temporal namespace default
-          target  v2.0.1-c656: it is current and nothing ramps
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: it is current and nothing ramps
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  100%  Current for 24h  3/3 pods  ◀ target
         └── v1.4.2-6964        Drained 2h ago   3/3 pods
               will be scaled from 3 to 0: it has been drained for 2h, longer than
@@ -68,37 +68,37 @@ TREES = {
         """,
     "gate-failed": """
         ✗ shop/payments  Blocked (GateFailed)  Temporal namespace default
-          target  v2.0.1-c656: the gate on task queue payments ended as Failed:
-                  test-shop/payments:v2.0.1-c656-payments; to continue, run `twgen
-                  retry` or commit a new build
-          gate    SmokeTest: failed on payments
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: the gate on task queue payments ended as Failed:
+                   test-shop/payments:v2.0.1-c656-payments; to continue, run `twgen
+                   retry` or commit a new build
+          gate     SmokeTest: failed on payments
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656        Inactive for 72h  3/3 pods  ◀ target
         └── v1.4.2-6964  100%  Current for 24h   3/3 pods
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it has no Deployment yet: apply the output of `twgen
-                  render`
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: it has no Deployment yet: apply the output of `twgen
+                   render`
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656        Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
         └── v1.4.2-6964  100%  Current for 24h  3/3 pods
         """,
     "foreign-owner": """
         ✗ shop/payments  Blocked (ForeignManager)  Temporal namespace default
-          target  v2.0.1-c656: its manager is temporal-worker-controller/prod. To take
-                  it over, run `twgen ownership claim --from
-                  temporal-worker-controller/prod`, or add this manager to
-                  spec.adoptFrom of a RolloutPolicy
-          owner   temporal-worker-controller/prod (another manager)
+          target   v2.0.1-c656: its manager is temporal-worker-controller/prod. To take
+                   it over, run `twgen ownership claim --from
+                   temporal-worker-controller/prod`, or add this manager to
+                   spec.adoptFrom of a RolloutPolicy
+          manager  temporal-worker-controller/prod (another manager)
         ├── v2.0.1-c656        Inactive for 72h  3/3 pods  ◀ target
         └── v1.4.2-6964  100%  Current for 24h   3/3 pods
         """,
     "open-workflows-on-a-drained-version": """
         ✓ shop/payments  Settled  Temporal namespace default
-          target  v2.0.1-c656: it is current and nothing ramps
-          owner   twgen/payments/prod-eu (ours)
+          target   v2.0.1-c656: it is current and nothing ramps
+          manager  twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656  100%  Current for 24h                   3/3 pods  ◀ target
         └── v1.4.2-6964        Drained 2h ago, 4 open workflows  3/3 pods
         """,
@@ -171,7 +171,7 @@ def test_several_workers_are_counted_first() -> None:
 def test_cluster_that_was_not_read_is_told_once() -> None:
     says = temporal(version("v3", S.RAMPING), traffic=routing("v2", ("v3", 5)))
     told = tree(of_situation(situation(says, None)))
-    assert "  pods    the cluster was not read\n" in told
+    assert "  pods     the cluster was not read\n" in told
     assert "will be created" not in told
 
 
@@ -213,14 +213,14 @@ def test_pods_that_are_not_available_are_counted() -> None:
 def test_owner_is_told_by_what_is_known(facts: dict[str, Any], caller: Caller, owner: str) -> None:
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), **facts)
     told = tree(of_situation(situation(says, [live("v3")]), caller=caller))
-    assert f"  owner   {owner}\n" in told
+    assert f"  manager  {owner}\n" in told
 
 
 def test_owner_that_is_to_be_taken_over_is_told_as_such() -> None:
     spec = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("controller",)))
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="controller")
     told = tree(of_situation(situation(says, [live("v3")]), spec))
-    assert "  owner   controller (to be taken over)\n" in told
+    assert "  manager  controller (to be taken over)\n" in told
 
 
 def test_names_from_a_server_cannot_move_the_cursor() -> None:
@@ -237,17 +237,17 @@ def test_gate_is_told_by_task_queue() -> None:
         version("v3", task_queues=(MAIN, mail), gate_runs=(run,)), version("v2"), traffic=routing("v2")
     )
     told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec), width=100)
-    assert "  gate    Smoke: to be started on mail (test-shop/payments:v3-mail), running on main\n" in told
+    assert "  gate     Smoke: to be started on mail (test-shop/payments:v3-mail), running on main\n" in told
     says = replace(says, manager_identity="somebody else")
     told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
-    assert "  gate    Smoke: not started on mail, running on main\n" in told
+    assert "  gate     Smoke: not started on mail, running on main\n" in told
 
 
 def test_by_hand_is_told_where_no_driver_moves_traffic() -> None:
     spec = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.NONE))
     says = temporal(version("v3"), version("v2"), traffic=routing("v2"))
     told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
-    assert "  next    make v3 current by hand\n" in told
+    assert "  next     make v3 current by hand\n" in told
 
 
 def test_attached_objects_are_told_with_what_speaks_against_them() -> None:

@@ -65,13 +65,13 @@ def test_repository_cannot_set_an_option_of_the_operator(story: ApplicationStory
     story.folder.mkdir()
     (story.folder / ".argocd-source.yaml").write_text(write_documents([{"plugin": plugin}]))
     story.commit("v1", steps=())
-    refused(story, "'kubeconfig' is for the operator, and a repository may not set it", "TWGEN_KUBECONFIG")
+    refused(story, "'kubeconfig' is for the operator, not for a repository", "TWGEN_KUBECONFIG")
 
 
 @side_by_side
 def test_mistaken_parameter_is_told_in_the_application(story: ApplicationStory) -> None:
     give(story, [{"name": "strict", "map": {"is": "true"}}])
-    refused(story, "plugin parameter 'strict' is not a single text")
+    refused(story, "plugin parameter 'strict' must be a single text")
 
 
 @side_by_side

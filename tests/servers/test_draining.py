@@ -139,7 +139,7 @@ def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_fou
 
 def ends(story: Story, *options: str, build_id: str = "v1", code: int = 0) -> str:
     """What the command says that ends workflows of a version."""
-    ended = story.run("drain", "--version", build_id, *options)
+    ended = story.run("end", "--version", build_id, *options)
     assert ended.code == code, ended
     return ended.stdout + ended.stderr
 
@@ -200,11 +200,11 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     eventually(lambda: report(story)["v1"]["workflows"] == len(waiting) + 2 * len(parents))
 
     assert "it is the target" in ends(story, "--terminate", "--yes", build_id="v2", code=1)
-    assert "There is no terminal to ask at: -y confirms" in ends(story, "--terminate", code=2)
+    assert "no terminal for this question: give --yes to confirm" in ends(story, "--terminate", code=2)
 
     # killed as soon as the server has it, and begun again
     signal = ("--signal", "poke", "--signal-input", '{"now": true}', "--type", "WaitingWorkflow")
-    command = [TWGEN, "drain", story.folder, "--version", "v1", *signal, "--yes", "--wait", *OPTIONS]
+    command = [TWGEN, "end", story.folder, "--version", "v1", *signal, "--yes", "--wait", *OPTIONS]
 
     def killed() -> bool:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
@@ -249,7 +249,7 @@ def test_operation_waits_for_the_end_of_another_one_if_it_is_told_to_wait(story:
     becomes_current(story, "v2")
     story.describe("v2", steps=())
     eventually(lambda: report(story)["v1"]["workflows"] == 1)
-    command = [TWGEN, "drain", story.folder, "--version", "v1", "--cancel", "--yes", "--wait", *OPTIONS]
+    command = [TWGEN, "end", story.folder, "--version", "v1", "--cancel", "--yes", "--wait", *OPTIONS]
 
     with other_batch(story):
         assert "another batch operation is running" in ends(story, "--cancel", "--yes", code=3)

@@ -165,14 +165,14 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         assert touched() == untouched
         options = ("--no-cluster", "-q", "--identity", MANAGER, *PATIENT)
         shown = run(tmp_path / "specs", "plan", options=options)
-        told = "run `twgen drain PATH --version v1 --signal poke --type WaitingWorkflow` (`twgen tick`"
+        told = "run `twgen end PATH --version v1 --signal poke --type WaitingWorkflow` (`twgen tick`"
         assert told in " ".join(shown.stdout.split()), shown
         cluster.kubectl(*paused, "twgen.io/paused-")
         simulated = ticked.simulated("v1")
         # a person does what is next, by the command that was shown: tick takes it for done
         command = ("--version", "v1", "--signal", "poke", "--type", "WaitingWorkflow", "--yes")
 
-        done_by_hand = run(tmp_path / "specs", "drain", *command, options=options)
+        done_by_hand = run(tmp_path / "specs", "end", *command, options=options)
         assert done_by_hand.code == 0, done_by_hand
         eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"])
 

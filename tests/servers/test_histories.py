@@ -103,7 +103,7 @@ def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(stor
     upgrading = eventually(all_upgrade)
     few = histories(story, folder.parent / f"{name}-few", "--max-bytes", "100")
     assert (few.code, few.stdout.count("histories")) == (1, 0), few
-    assert "left out: too large for the rest of --max-bytes" in few.stderr
+    assert "not written: too large for the rest of --max-bytes" in few.stderr
     assert "no history of GreetingWorkflow, ParentWorkflow, SleepingWorkflow" in few.stderr
     as_temporal = run_without_specs(story, "--deployment-name", story.worker.name, "--upgrading")
     before, after = (ended.stdout.partition("histories in ")[::2] for ended in (as_temporal, upgrading))

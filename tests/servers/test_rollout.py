@@ -197,7 +197,7 @@ def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
         return True
 
     eventually(is_told)
-    ended = story.run("drain", "--version", "v1", "--terminate", "--yes", "--wait")
+    ended = story.run("end", "--version", "v1", "--terminate", "--yes", "--wait")
     assert (ended.code, "has ended: 2 of 2 workflows" in ended.stdout) == (0, True), ended
     assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in held} == {1}
 
@@ -240,7 +240,7 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
     unasked = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=ENVIRONMENT
     )
-    assert (unasked.returncode, "-y confirms" in unasked.stderr) == (2, True), unasked
+    assert (unasked.returncode, "give --yes to confirm" in unasked.stderr) == (2, True), unasked
     assert story.described().manager_identity == MANAGER
 
 

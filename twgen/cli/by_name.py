@@ -1,4 +1,4 @@
-"""`worker/NAME` in place of PATHs: a rollout that the cluster carries out, without specs and Temporal."""
+"""`worker/NAME` instead of PATHs: requests to a rollout in the cluster, without specs and Temporal."""
 
 import asyncio
 from collections.abc import Mapping
@@ -45,14 +45,14 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 def request(
     params: Mapping[str, Any], verb: Verb | None, *, full: bool = False, skip_gate: bool = False
 ) -> bool:
-    """Request it of the rollout that `worker/NAME` means, and print the answer; False: PATHs are given."""
+    """Send a request to the rollout of `worker/NAME`, and print the answer; False: PATHs are given."""
     settings = settings_of(params)
     named = named_worker(settings)
     if not named:
         return False
     if not verb or skip_gate:
-        what = "--skip-gate" if skip_gate else "this"
-        raise InvalidInput(f"{what} cannot be requested by name: give PATHs")
+        what = "--skip-gate" if skip_gate else "this command"
+        raise InvalidInput(f"{what} is not possible with worker/NAME: give PATHs")
     with Servers(settings) as servers:
         answer = servers.run((), lambda opened: _requested(opened, named, verb, params, full=full))
     if answer and params["output"] == "json":
@@ -65,13 +65,13 @@ def request(
 
 
 def request_by(settings: Settings, verb: Verb, status: RolloutStatus, *, full: bool = False) -> Request:
-    """A new request of the person who runs the command, and sees this status."""
+    """A new request by the caller, who has seen this status."""
     identity = settings.planning_caller.identity.removeprefix("twgen/")
     return Request(uuid4().hex[:16], verb, status.target, clock(), identity, full, str(status.reason))
 
 
 async def refused_or_sent(opened: Connections, named: Named, request: Request, status: RolloutStatus) -> str:
-    """Send a request if the status allows it, and judge again if that has changed; why it is refused."""
+    """Send a request if the status allows it, and again if the status has changed; returns any refusal."""
     client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), opened.deadline()
     while not (why := refused_at_once(status, request)):
         try:
@@ -86,7 +86,7 @@ async def refused_or_sent(opened: Connections, named: Named, request: Request, s
 async def _requested(
     opened: Connections, named: Named, verb: Verb, params: Mapping[str, Any], *, full: bool
 ) -> Answer | None:
-    """The answer to the request that was sent; None: it was only said what would be sent."""
+    """The answer to the request; None: a dry run sent none."""
     status = await _status(opened, named)
     request = request_by(opened.settings, verb, status, full=full)
     same = same_that_waits(status, request)
@@ -98,7 +98,7 @@ async def _requested(
         say(f"{status.worker}: would {change}")
         return None
     if same:
-        say(f"{status.worker}: {same} waits already")
+        say(f"{status.worker}: {same} is already waiting")
     else:
         if full:
             confirm(f"{status.worker}: {change}, with all traffic at once", yes=params["yes"], always=False)
@@ -118,7 +118,7 @@ def _refused(request: Request, status: RolloutStatus, why: str) -> Answer:
 
 
 def answer_document(named: Named, answer: Answer) -> dict[str, Any]:
-    """The answer for programs."""
+    """The answer as JSON."""
     return {
         "worker": "/".join(named),
         "verb": answer.request.verb.value,
@@ -149,14 +149,14 @@ async def _answer(
 ) -> Answer:
     """The answer, once it is final; raises OutOfTime if no Job takes the request.
 
-    `restarted` is what became of the Job, if it had ended.
+    `restarted` is the sentence about the restart of a Job that had ended.
     """
     wanted, own, asked_at = sent, annotation_of(sent.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(opened, named)
         pending = [each.request for each in status.pending if each.request]
-        # another person's, which asks for the same, may have taken its place
+        # an equal request by another person may have replaced it
         wanted = next((each for each in pending if each.asks_for == wanted.asks_for), wanted)
         answer = next((each for each in status.answers if each.request.id == wanted.id), None)
         if answer and answer.is_final:
@@ -169,15 +169,15 @@ async def _answer(
         ]
         if others:
             raise NegativeAnswer(
-                f"{status.worker}: another request came after it or in its place, so what came of it is"
-                f" unknown: {others[0]}; `twgen status worker/{named.worker} -n {named.namespace}` shows it"
+                f"{status.worker}: another request replaced this one, so its outcome is unknown: {others[0]};"
+                f" `twgen status worker/{named.worker} -n {named.namespace}` shows the state"
             )
         if wanted not in pending and not answer:
-            raise NegativeAnswer(f"{status.worker}: somebody took the request back")
+            raise NegativeAnswer(f"{status.worker}: the request was withdrawn")
         if clock() - asked_at > _TAKEN_WITHIN:
             look = f"kubectl get jobs,pods -n {named.namespace} -l {rollout_selector(named.worker)}"
             raise OutOfTime(
-                f"{status.worker}: nothing has answered within {spoken(_TAKEN_WITHIN)} ({status.message})."
+                f"{status.worker}: no answer within {spoken(_TAKEN_WITHIN)} ({status.message})."
                 " The request stays until its rollout or `twgen tick` answers it."
                 f" {restarted or f'`{look}` shows whether it runs'}"
             )

@@ -1,4 +1,4 @@
-"""`twgen dashboard`: the page, who may press which of its buttons, and what becomes of a press."""
+"""`twgen dashboard`: the page, the buttons that the account may use, and the answers to presses."""
 
 import gc
 import json
@@ -42,7 +42,7 @@ _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with 
 _PATIENCE = 30.0
 """Seconds that a press waits for the API server."""
 _RIGHTS_LAST = 300.0
-"""Seconds until it is asked again what the account may."""
+"""Seconds until the rights of the account are checked again."""
 
 
 @click.command(cls=Grouped)
@@ -61,28 +61,29 @@ _RIGHTS_LAST = 300.0
     *("operator_config", "quiet"),
     all_namespaces="Show the rollouts of every namespace.",
     namespace="Show the rollouts of this namespace.",
-    interval="Time between two reads of the cluster.",
-    operator_config="OperatorConfig file. Only its `links` are used.",
+    interval="Read the cluster at this interval.",
+    operator_config="Use the `links` of this OperatorConfig.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the state of every rollout of a cluster in a browser, with buttons that pause, abort and retry.
+    """Open a page that shows every rollout of a cluster, with buttons that pause, abort and retry.
 
-    It reads the statuses that rollouts wrote in the cluster, as `twgen status --from-cluster` does, without
-    Git and Temporal. A worker has buttons if your account may patch its status; they make the same requests
-    as `twgen abort worker/NAME`. The URL that it prints contains a token. It can be opened only on this
-    machine, unless you give --listen; then it has no buttons.
+    The page shows the statuses that rollouts wrote in the cluster, as `twgen status --from-cluster` does. It
+    reads neither Git nor Temporal. A worker has buttons only if your account may patch its status ConfigMap
+    (`payments-rollout-status`). They send the same requests as `twgen abort worker/NAME`. The printed URL
+    contains a token. Only this machine can open the page. With --listen at another address, other machines
+    can open it too, and it has no buttons.
 
     \b
     twgen dashboard -A
     twgen dashboard -n shop --no-browser
     """
-    gc.enable()  # it may be open for days
+    gc.enable()  # it may run for days
     settings = settings_of(params)
     namespace = namespace_of(settings, everywhere=params["all_namespaces"])
     servers, token = Servers(settings), secrets.token_urlsafe(16)
     presses = Presses(settings, servers)
     host = (listen or _LOOPBACK).rpartition(":")[0]
-    # elsewhere, anyone who learns the URL would act with this account
+    # on another address, anyone who knows the URL would act as this account
     has_buttons = host in _NAMES_OF_LOOPBACK
     board = Board(interval, links=settings.operator.links)
     if has_buttons:
@@ -120,9 +121,9 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
 
 @contextmanager
 def _leading_to(url: str) -> Iterator[Path]:
-    """A file, which only this user can read, from which a browser goes to the URL.
+    """A file that redirects a browser to the URL; only this user can read it.
 
-    Everyone on the machine can read the arguments with which a browser starts.
+    Every user of the machine can read the arguments of a browser.
     """
     with TemporaryDirectory(prefix="twgen-") as folder:
         path = Path(folder, "dashboard.html")
@@ -131,7 +132,7 @@ def _leading_to(url: str) -> Iterator[Path]:
 
 
 class _Guard:
-    """Shows the page only to requests with the token, and to no other site in a visitor's browser."""
+    """Rejects requests without the token, and requests from other sites in a visitor's browser."""
 
     def __init__(
         self, answer: Callable[[Request], Response], press: Callable[[Request], Response], token: str
@@ -140,13 +141,13 @@ class _Guard:
         self._press = press
         self._token = token
         self.hosts: Collection[str] = ()
-        """The Host headers that mean this server; empty: any."""
+        """The accepted Host headers; empty: any."""
 
     def answer(self, request: Request) -> Response:
-        """The answer, if the request may have it."""
+        """The page, or a refusal."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
-        # a browser names the site of every POST, and of no link
+        # a browser sends the origin of every POST, but of no link
         is_press = request["REQUEST_METHOD"] == "POST"
         origins = {f"http://{host}"} if is_press else {None, f"http://{host}"}
         is_allowed = (not self.hosts or host in self.hosts) and origin in origins
@@ -159,7 +160,7 @@ class _Guard:
 
 
 def _hosts(host: str, port: int) -> Collection[str]:
-    """The Host headers that mean the server; empty, for any, if it listens on every address."""
+    """The Host headers to accept; empty, for any, if the server listens on every address."""
     if host in _EVERYWHERE:
         return ()
     names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host.lower(),)
@@ -168,7 +169,7 @@ def _hosts(host: str, port: int) -> Collection[str]:
 
 
 class Press(NamedTuple):
-    """A press of a button."""
+    """A press of a button on the page."""
 
     worker: str
     verb: Verb
@@ -179,21 +180,21 @@ class Press(NamedTuple):
 
 
 class Presses:
-    """Takes presses in the threads that serve the page, and carries them out in the one that reads."""
+    """Accepts presses in the threads that serve the page, and carries them out in the thread that reads."""
 
     def __init__(self, settings: Settings, servers: Servers) -> None:
         self._settings, self._servers = settings, servers
         self._waiting: Queue[tuple[Press, Future[str]]] = Queue()
         self._known: dict[str, tuple[bool, float]] = {}
-        """Whether the account may request something of a worker, and until when that counts."""
+        """Whether the account may send requests to a worker, and until when that is known."""
 
     def offers(self, status: RolloutStatus) -> Collection[Verb]:
-        """The buttons of a worker; none without the right to request something of it."""
+        """The buttons of a worker; none if the account may not send requests to it."""
         may, _ = self._known.get(status.worker, (False, 0.0))
         return offered(status) if may else ()
 
     def ask_rights(self, statuses: Sequence[RolloutStatus]) -> None:
-        """Ask the API server what the account may do to the rollouts that have something to offer."""
+        """Ask the API server which rollouts with buttons the account may change."""
         now = monotonic()
         asked = {
             status.worker
@@ -208,14 +209,14 @@ class Presses:
             client = opened.cluster_for("dashboard")
             return await refused_needs(client, needs.values(), opened.deadline(), of_caller=True)
 
-        with suppress(TwgenError):  # then there are no buttons, and the page is as before
+        with suppress(TwgenError):  # the page is then without buttons
             refused = set(self._servers.run((), ask))
             self._known |= {
                 worker: (need not in refused, now + _RIGHTS_LAST) for worker, need in needs.items()
             }
 
     def answer(self, request: Request) -> Response:
-        """The answer to a press; it waits for the thread that carries it out."""
+        """The answer to a press, once the reading thread has carried it out."""
         if request.get("CONTENT_TYPE") != "application/json":
             return _text("415 Unsupported Media Type", "a press is JSON")
         try:
@@ -235,7 +236,7 @@ class Presses:
             return _text("409 Conflict", str(error))
 
     def carry_out(self, seconds: float, statuses: Callable[[], Sequence[RolloutStatus]]) -> None:
-        """Wait for a press for so long, and carry it out."""
+        """Wait at most this long for a press, and carry it out."""
         with suppress(Empty):
             press, done = self._waiting.get(timeout=seconds)
             try:
@@ -246,11 +247,11 @@ class Presses:
     def _request(self, press: Press, statuses: Sequence[RolloutStatus]) -> str:
         status = next((status for status in statuses if status.worker == press.worker), None)
         if not status or status.target != press.target or press.verb not in self.offers(status):
-            why = f"its state has changed, and {press.verb} makes no sense now"
+            why = f"its state has changed, and {press.verb} no longer applies"
             raise NegativeAnswer(f"{press.worker}: {why}")
         wanted = request_by(self._settings, press.verb, status)._replace(reason=press.reason)
         if same := same_that_waits(status, wanted):
-            return f"{status.worker}: {same} waits already: {when_answered(status, press.verb)}"
+            return f"{status.worker}: {same} is already waiting: {when_answered(status, press.verb)}"
         named = Named(*status.worker.split("/", 1))
         if why := self._servers.run((), lambda opened: refused_or_sent(opened, named, wanted, status)):
             raise NegativeAnswer(f"{press.verb} of {status.worker} was not requested: {why}")

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 FRAME_SECONDS = 1.0
-"""From one frame to the next; ages on the screen count seconds."""
+"""Seconds between two frames; ages on the screen count seconds."""
 _REST = 9
-"""How much longer than a frame takes to paint the next one waits: a large fleet must also be worked on."""
+"""The pause before the next frame, as a multiple of the time that the last one took: painting must not use
+all processor time."""
 
 
 @contextmanager
@@ -70,7 +71,7 @@ class Paintable(Protocol):
 
 
 def layout_for(color: str, *, detailed: bool) -> "Layout":
-    """The layout of text that is printed once, by what stdout can show."""
+    """The layout of text that is printed once, for the abilities of stdout."""
     from twgen.reporting.status.trees import Layout
 
     return Layout(wants_colour(color), width(), not writes_unicode(), detailed=detailed)
@@ -88,7 +89,7 @@ class Screen:
         """When the next frame may be painted, by the clock of `monotonic`."""
 
     def show(self, reading: Paintable, failure: str = "") -> None:
-        """Paint the last read, as of now, and why a newer one failed (empty: none did)."""
+        """Paint the last read, as of now, with the failure of a newer one (empty: none)."""
         self._shown = (lambda: reading), failure
         self._paint()
 
@@ -154,7 +155,7 @@ class Log:
         self._failure = ""
 
     def show(self, observation: Observation, failure: str = "") -> None:
-        """Print the changes since the last read; why a read failed is printed once."""
+        """Print the changes since the last read; print a failure once."""
         if failure not in {"", self._failure}:
             warn([f"{printable(failure)}; trying again"])
         if self._failure and not failure:

@@ -1,4 +1,4 @@
-"""`twgen doctor`: reads all parts of an installation that can be read, and says why it cannot read others."""
+"""`twgen doctor`: reads the parts of an installation, and reports those that it cannot read."""
 
 import asyncio
 from collections import defaultdict
@@ -12,7 +12,7 @@ import click
 
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import CONNECTION, INPUT, NAMES, Grouped, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write
 from twgen.cli.settings import clock, settings_outside_argocd
 from twgen.clients.deadline import AnswerDeadline
@@ -72,7 +72,7 @@ from twgen.versioning.names import rollout_name
 Part = TypeVar("Part")
 Other = TypeVar("Other")
 _IN_CLUSTER = "rollouts in the cluster"
-_NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
+_NO_CLUSTER = "twgen has no access to a cluster: give --kubeconfig, or set KUBECONFIG"
 _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
 WRITES = (
     "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
@@ -83,12 +83,12 @@ WRITES = (
 @click.command(cls=Grouped)
 @paths_argument
 @output_option("text", "json")
-@options("argocd_namespace", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet", "color")
+@options("argocd_namespace", *CONNECTION, *INPUT, *NAMES, "quiet", "color")
 def command(output: str, argocd_namespace: str, color: str, **params: Any) -> None:
-    """Find problems before they happen: rights, clocks, Argo CD's settings, Temporal, workers, rollouts.
+    """Check rights, clocks, Argo CD's settings, Temporal, workers and rollouts for problems.
 
     With PATHs, it checks the workers of these specs. Without PATHs, it checks the workers that have a
-    rollout in the cluster. Changes nothing. Exits with 1 if there is a problem; advice is not a problem.
+    rollout in the cluster. Changes nothing. Exits with 1 if it finds a problem; advice is not a problem.
 
     \b
     twgen doctor
@@ -118,11 +118,11 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
 
 
 class Examined(NamedTuple):
-    """The findings in the parts of an installation that were read."""
+    """The findings, from the parts of an installation that were read."""
 
     diagnosis: Diagnosis
     workers: int
-    """How many were to be read."""
+    """The number of workers to read."""
     is_installed: bool
     """Argo CD or tick was found."""
 
@@ -183,7 +183,7 @@ class Examination:
     async def _planned(
         self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]
     ) -> tuple[Plan, World, list[str]]:
-        """The plan of the workers that can be read and planned, the world, and why others cannot be."""
+        """The plan of the workers that can be read and planned, their world, and the failures of others."""
         # a missing template is a finding, and must not prevent other findings
         specs = [
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
@@ -204,7 +204,7 @@ class Examination:
                     sound.append(spec)
                 except TwgenError as error:
                     unplanned.append(str(error))
-        # a worker that cannot be planned must not count as one without a spec
+        # a worker that cannot be planned still has a spec
         names = {spec.key for spec in sound}
         sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
         plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
@@ -306,7 +306,7 @@ class Examination:
         needs = list(needs_of_installed(plan, self.intents, plugin, tick, operator))
         user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
         own_needs = [need for need in needs if need.account.user == user]
-        # an account that is installed for one purpose needs no other rights
+        # an account that exists for one purpose needs no other rights
         own_needs += () if user in installed else needs_of_caller(user, namespaces)
         refused = await self._read_or(
             "rights in Kubernetes", refused_needs(client, own_needs, deadline, of_caller=True), ()
@@ -360,7 +360,7 @@ def needs_of_installed(
 
 
 def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
-    """The rights that a worker's Jobs need; without a Job yet, only if the account is the team's own."""
+    """The rights that a worker's Jobs need; before its first Job, only if the team made the account."""
     spec, own_account = item.spec, item.spec.policy.service_account_name
     if not spec.policy.driver.has_job or not (intent or (own_account and operator.rollout.image)):
         return

@@ -1,4 +1,4 @@
-"""The environment of twgen, a terminal or a plugin of Argo CD, and the settings that follow from them."""
+"""The environment of twgen (a terminal, or the plugin of Argo CD), and the settings that depend on it."""
 
 import os
 import re
@@ -20,7 +20,7 @@ COMPLETION = "_TWGEN_COMPLETE"
 """The variable by which a shell asks for completions."""
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
 _OF_APPLICATION = "ARGOCD_ENV_"
-"""What Argo CD puts before the names in `plugin.env` of an Application."""
+"""The prefix that Argo CD adds to the names in `plugin.env` of an Application."""
 _USELESS = (
     "{} in plugin.env of the Application sets nothing: remove it, or use TWGEN_VALUES; let Argo CD Image"
     " Updater write into a value file or a kustomization of the repository"
@@ -29,13 +29,13 @@ _VARIABLE = f"{_OF_APPLICATION}TWGEN_"
 
 
 class ApplicationSetting(NamedTuple):
-    """An option as an application of Argo CD sets it."""
+    """An option that an application of Argo CD sets."""
 
     value: str
     source: str
     """The plugin parameter or variable, for people."""
     mistake: str = ""
-    """The mistake in its form, independent of the option."""
+    """The mistake in its form; empty: there is none."""
 
 
 class Terminal:
@@ -53,7 +53,7 @@ class Terminal:
     checkout = ""
     """The folder of all files that may be rendered; empty: the Git repository."""
     why_no_repository = "the specs are not in a Git repository"
-    """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
+    """The reason why no Git history of the specs exists, if it does not: the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """The rule that gives a document its namespace; `namespace` is the value of `-n`."""
@@ -84,7 +84,7 @@ class Terminal:
         return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
     def profiles(self, _: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """The person's credentials; a connection may need none, unless that is forbidden."""
+        """The person's credentials; connections without credentials are allowed unless that is forbidden."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         listed_profiles = load_profiles(os.environ, use_environment=True)
@@ -95,11 +95,11 @@ class Terminal:
         return operator.prometheus
 
     def prometheus_remedy(self, _: "Operator") -> str:
-        """What to do where metrics need another one: the end of a sentence."""
+        """The remedy if metrics need another server: the end of a sentence."""
         return "give --prometheus NAME=URL, or an --operator-config that lists it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
-        """The cluster that kubectl would use, or the Pod's own; None, with a warning: there is neither."""
+        """The cluster that kubectl would use, or the Pod's own; None, with a warning, if neither exists."""
         from pathlib import Path
 
         from twgen.clients.kubeconfig import ClusterAccess
@@ -109,12 +109,12 @@ class Terminal:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             return ClusterAccess()
         if not quiet:
-            warn(["there is no kubeconfig, so twgen reads no cluster: give --no-cluster if that is intended"])
+            warn(["without a kubeconfig, twgen reads no cluster: if that is intended, give --no-cluster"])
         return None
 
 
 class Plugin:
-    """A config-management plugin of Argo CD, which stops it after 60 s."""
+    """A config-management plugin: Argo CD stops it after 60 s."""
 
     timeout = 40.0
     """Seconds for all reading."""
@@ -141,7 +141,7 @@ class Plugin:
 
     @property
     def why_no_repository(self) -> str:
-        """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
+        """The reason why no Git history of the specs exists, if it does not: the end of a sentence."""
         if os.environ.get("ARGOCD_APP_SOURCE_REPO_URL", "").startswith("oci://"):
             return "the application's source is an OCI image, which has no Git history"
         if not re.fullmatch(r"[0-9a-f]{40,64}", os.environ.get("ARGOCD_APP_REVISION", "")):
@@ -184,7 +184,7 @@ class Plugin:
         return operator.prometheus_of(self._application)
 
     def prometheus_remedy(self, operator: "Operator") -> str:
-        """What to do where metrics need another one: the end of a sentence."""
+        """The remedy if metrics need another server: the end of a sentence."""
         file = operator.file or "the file in TWGEN_OPERATOR_CONFIG"
         return (
             f"the operator must list Argo CD project {self._application.project!r} in `prometheus` of {file}"
@@ -249,7 +249,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
             raise InvalidInput(f"{_PARAMETERS} contains a parameter without a name: write it {such_as}")
         option, source, mistake = _option_name(name), f"plugin parameter {quoted(name)}", ""
         if option in parameter_settings:
-            raise InvalidInput(f"{source} is given twice: remove one")
+            raise InvalidInput(f"{source} is set twice: remove one")
         match parameter:
             # Argo CD merges a parameter in .argocd-source.yaml into the application's own of that name
             case {"string": str(value)} if not (parameter.keys() & {"array", "map"}):
@@ -259,7 +259,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
             ):
                 value = "\n".join(files)
             case _:
-                value, mistake = "", f"{source} is not a single text: write it {_such_as(name)}"
+                value, mistake = "", f"{source} must be a single text: write it {_such_as(name)}"
         parameter_settings[option] = ApplicationSetting(value, source, mistake)
     return settings | parameter_settings
 

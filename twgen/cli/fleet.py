@@ -76,11 +76,11 @@ class Selection(NamedTuple):
     """The rollouts that are shown."""
 
     namespaces: Sequence[str]
-    """An empty name: all namespaces."""
+    """The namespaces; an empty name means all."""
     expected: Sequence[WorkerSpec] = ()
-    """If any: only the rollouts of these workers, for the build IDs in their specs."""
+    """Only the rollouts of these workers, for the build IDs in their specs; empty: all."""
     worker: str = ""
-    """If any: only the rollout of this one, as namespace/name."""
+    """Only the rollout of this worker, as namespace/name; empty: all."""
 
 
 def show_fleet(  # noqa: PLR0913 - the options of a command
@@ -94,8 +94,8 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Print the progress of rollouts.
 
-    With patience, follow them until none can continue by itself; on a terminal without a time limit, for
-    ever. Raises as `Patience.goes_on` does.
+    With patience, follow them until none can continue by itself, or without end on a terminal without a
+    time limit. Raises as `Patience.goes_on` does.
     """
     namespaces, expected, worker = selection
     asked_at, warned = clock(), set[str]()
@@ -141,7 +141,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
                 )
     if not statuses:
         place = namespaces[0] or "any namespace"
-        doubt = "is it the right cluster, and did Argo CD sync the Application (`argocd app get NAME`)?"
+        doubt = "check that it is the right cluster, and that Argo CD has synced (`argocd app get NAME`)"
         settings.warn([f"there is no rollout status {f'of {worker}' if worker else f'in {place}'}: {doubt}"])
 
 

@@ -34,7 +34,7 @@ class RolloutState(NamedTuple):
 
 
 class Patience:
-    """How long rollouts are followed while they continue by themselves, in seconds; None: without end."""
+    """The longest time to follow rollouts that continue by themselves, in seconds; None: without end."""
 
     def __init__(self, seconds: float | None, interval: float) -> None:
         self._seconds, self._interval = seconds or inf, interval
@@ -42,7 +42,7 @@ class Patience:
 
     @property
     def has_end(self) -> bool:
-        """The rollouts are not followed for ever."""
+        """Rollouts are followed only for a limited time."""
         return self._end < inf
 
     def next_read(self) -> float:
@@ -70,7 +70,7 @@ class View(Protocol[ShownItem_contra]):
         """Show the last read, and why a newer one failed (empty: none did)."""
 
     def repaint(self) -> None:
-        """Show the same as of now."""
+        """Show the last read again, with ages as of now."""
 
 
 def follow(

@@ -29,12 +29,12 @@ from twgen.reading.temporal.workflows import Histories
 @click.command(cls=Grouped)
 @paths_argument
 @options("folder", "deployment_name", "task_queue", "upgrading", "shared", "sample", "max_bytes")
-@options("worker", "via", "ca_file", "timeout", "only_listed_connections")
-@options(*INPUT, "namespace", "operator_config", "quiet")
+@options("worker", "via", "ca_file", "timeout", "allow_unlisted_connections", "only_listed_connections")
+@options(*INPUT, "namespace", "quiet")
 def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Write histories of a worker's workflows into a folder, for a program that replays them.
 
-    It takes the newest histories of each workflow type. Open workflows come first, and versions take turns.
+    It chooses the newest histories of each workflow type, open workflows first, alternating between versions.
     Histories contain workflow inputs and activity results: anyone who can read the folder can read those.
 
     \b
@@ -45,7 +45,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     """
     if not folder:
         raise InvalidInput("give --folder: the folder to write the histories to")
-    # no cluster is needed for them
+    # histories need no cluster
     settings, worker = _settings_and_worker({**params, "no_cluster": True})
 
     async def work(opened: Connections) -> Written:
@@ -62,7 +62,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
         written = servers.run([worker], work)
     if written.larger:
         number = counted(len(written.larger), "history")
-        warn([f"{number} left out: too large for the rest of --max-bytes"])
+        warn([f"{number} not written: too large for the rest of --max-bytes"])
     write(_written_sentence(worker.worker_deployment, folder, written))
     if missing := left_out_altogether(written.histories, written.larger):
         raise NegativeAnswer(f"no history of {listed(missing)} was written: they are all too large")

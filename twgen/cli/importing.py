@@ -36,22 +36,22 @@ _DEPLOYMENT = "deployment/"
     folder="Write the specs into this folder.",
     from_cluster="Import the controller's objects of a namespace, and each deployment/NAME given"
     " instead of PATHs, with its autoscalers and budgets.",
-    namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, the"
-    " namespace to read.",
+    namespace="Use this Kubernetes namespace for documents that do not set one; with --from-cluster,"
+    " read this namespace.",
 )
 def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
-    """Write specs of workers that already run: the controller's objects, or Deployments without versions.
+    """Write specs for running workers, from the controller's objects or from Deployments without versions.
 
-    Each object gets a file. If the file of a controller's object exists already, it is updated and keeps its
-    comments and order. An existing file that was made from a Deployment is not changed. A comment marks each
-    value that you must fill in because the Deployment does not contain it. The target of each worker, and its
-    older versions if their Deployments were read, are recorded in the ledger next to the specs, so that Git
-    can bring them back from the first day.
+    Each object gets a file of its own. An existing file of a controller's object is updated, and keeps its
+    comments and order. An existing file from a Deployment stays as it is. A comment marks each value that you
+    must fill in because the Deployment does not contain it. The ledger next to the specs records the target
+    of each worker, and its older versions if their Deployments were read, so that Git can restore them from
+    the first day.
 
     \b
     twgen import --from-cluster -n shop --folder workers
     twgen import --from-cluster -n shop --folder workers deployment/payments
-    kubectl get deployment payments -n shop -o yaml | twgen import - --folder workers
+    kubectl get deployment payments -o yaml | twgen import - --folder workers
     """
     if not folder:
         raise InvalidInput("give --folder: the folder to write the specs to")
@@ -74,7 +74,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     if texts:
         say(f"wrote {listed(sorted(map(str, texts)))}")
     if missing := [value for spec in new for value in spec.missing]:
-        again = "run this again" if live else f"run `twgen lock {folder}`"
+        again = "run this command again" if live else f"run `twgen lock {folder}`"
         for line in (f"do the following, then {again}:", *missing):
             say(line)
         return
@@ -85,7 +85,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
             f" `twgen lock {folder}`"
         )
         return
-    # an image that never ran with versioning is no version: nothing may bring it back
+    # an image that never ran with versioning is not a version: twgen must not restore it
     plain = {f"{namespace}/{name}" for _, namespace, name in workers}
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, without=plain)
     _say_what_is_recorded(recorded, folder)
@@ -106,7 +106,7 @@ def _from_files(settings: Settings) -> Sequence[Document]:
 
 
 def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
-    """The documents to import from a namespace of the cluster; warns about kinds that it does not know."""
+    """The documents to import from a namespace; warns about kinds that the cluster does not know."""
     from twgen.cli.live import Connections, Servers
 
     namespace = settings.namespace_rule.default
@@ -114,7 +114,7 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
         raise InvalidInput("--from-cluster reads one namespace: give -n NAMESPACE")
     for name in deployments:
         if not name.startswith(_DEPLOYMENT):
-            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {name}")
+            raise InvalidInput(f"--from-cluster reads no files: give {_DEPLOYMENT}NAME instead of {name}")
     bare_names = [name.removeprefix(_DEPLOYMENT) for name in deployments]
 
     async def work(opened: Connections) -> ToImport:
@@ -125,7 +125,7 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
         found = servers.run((), work)
     if found.absent:
         absence = f"the API server does not have {listed(found.absent)} ({CONTROLLER_API})"
-        settings.warn([f"{absence}: none of the controller's objects is imported"])
+        settings.warn([f"{absence}: twgen imports no objects of the controller"])
     settings.warn(found.unread)
     return found.documents
 
@@ -142,7 +142,7 @@ def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Importe
             new.append(spec)
         else:
             unchanged.append(
-                f"{file} has {' '.join(filter(None, spec.identity))} already: twgen does not change it"
+                f"{file} already has {' '.join(filter(None, spec.identity))}: twgen does not change it"
             )
     return new, unchanged
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from twgen.cli.live import Servers
 
 _COMPLETES_WITHIN = 2.0
-"""Seconds; a person waits for it in the middle of a line."""
+"""Seconds: a person waits in the middle of a line."""
 _MOST_FOR_HISTORY = 10.0
 """Seconds that reading Git may add to a render, which Argo CD stops after 60."""
 _MOST_REPEATED = 20
@@ -101,7 +101,7 @@ def load_specs(
 
 
 def _is_of_policy(unknown_field: Problem) -> bool:
-    """The field is in a policy, which no API server prunes: a misspelt `workerRef` means every worker."""
+    """A policy has the field: no API server drops it, and a misspelt `workerRef` would mean every worker."""
     kind = kind_of(unknown_field.document.value)
     return kind is not None and kind.name == POLICY
 
@@ -118,14 +118,14 @@ def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> S
         settings.namespace_rule,
         operator.attached.kinds,
         drivers_with_objects(operator),
-        # all workers of an application decide whether they have hooks
+        # all workers of an application together decide whether they have hooks
         default_driver=Driver.AUTO if has_hooks else operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
     if has_hooks:
         workers, warnings = with_hooks(specs.workers)
         specs = specs._replace(workers=workers, warnings=(*specs.warnings, *warnings))
-    # its manifests run in a cluster; with strict, an address meant for a proxy in the pods would be an error
+    # its manifests run in a cluster: with --strict, the address of a proxy in the pods would be an error
     if settings.environment.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if operator.file or settings.environment.is_plugin:
@@ -146,7 +146,7 @@ def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> S
 def all_problems(
     documents: Documents, specs: Specs, of_manifests: Iterable[Problem] = ()
 ) -> tuple[Problem, ...]:
-    """All problems of the documents, of records next to them, and those found in manifests."""
+    """All problems of the documents, of records next to them, and of manifests."""
     from twgen.records.ledger import parse_ledgers
     from twgen.records.operator_config import parse_operator
     from twgen.records.snapshot import parse_snapshot
@@ -177,8 +177,8 @@ def all_problems(
 def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
     """A warning for each ledger of a worker that no spec describes, if its whole folder was read.
 
-    It is never an error: the ledger belongs there as long as the worker's versions have work. Next to a
-    chart or a base, it may be the ledger of another environment.
+    It is never an error: the worker's versions need the ledger as long as they have work. Next to a chart or
+    a base, it may be the ledger of another environment.
     """
     if settings.input.kind != DIRECTORY:
         return
@@ -192,13 +192,13 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
         versions = value_at(document.value, "versions")
         worker = value_at(versions[0], "worker") if isinstance(versions, list) and versions else None
         if isinstance(worker, str) and worker not in workers:
-            message = f"no spec describes {worker}: twgen renders none of its versions"
+            message = f"no spec describes {worker}, so twgen renders none of its versions"
             remedy = "remove this file once they have no work left"
             yield Problem.at(document, "versions[0].worker", f"{message}; {remedy}")
 
 
 def no_worker(settings: Settings, specs: Specs) -> str:
-    """The message that there is nothing to plan, what a worker is, and how to make one from a Deployment."""
+    """The message for input without a worker, with the way to make one from a Deployment."""
     kinds = (GroupKind.of(document.value) for document in specs.passthrough)
     more = "; `twgen import` makes one from a Deployment" if GroupKind("apps", "Deployment") in kinds else ""
     return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
@@ -228,7 +228,7 @@ def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]
 
 
 def planning_time(settings: Settings, world: World) -> datetime:
-    """The time that the plan is for: with a snapshot its own time, never by accident a later one."""
+    """The time of the plan: for a snapshot its own time, never by accident a later one."""
     if settings.snapshot and settings.now and settings.now < world.taken_at:
         written_at = f"which was written at {format_time(world.taken_at)}"
         settings.warn([f"--now is earlier than {settings.snapshot}, {written_at}"])
@@ -243,9 +243,9 @@ def load_world(
     servers: "Servers | None" = None,
     memory: "Memory | None" = None,
 ) -> World:
-    """The state of the specs' workers: from the snapshot or the servers; offline, nothing is known.
+    """The state of the specs' workers: from the snapshot or the servers; unknown if offline.
 
-    The caller's servers stay connected, and its memory reads nothing twice.
+    The caller's servers stay connected, and its memory avoids repeated reads.
     """
     if specs.snapshots and not settings.snapshot and not settings.offline:
         file = specs.snapshots[0].source
@@ -274,16 +274,16 @@ class Memory:
         self._settings = settings
         self._documents: tuple[Document, ...] = ()
         self._ledger: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
-        """By worker, since a rollout recalls one worker at each look."""
+        """By worker, because each look of a rollout recalls one worker."""
         self._histories: dict[tuple[str, str, frozenset[str]], GitHistory] = {}
 
     def recall(self, specs: Specs, world: World) -> World:
-        """The world with old versions from Git; commits are read once, only if nothing else has a version."""
+        """The world with old versions from Git; reads commits once, only if all else lacks a version."""
         settings = self._settings
         if specs.ledgers and specs.ledgers is not self._documents:
             from twgen.records.ledger import recorded_versions
 
-            # all of it and in this order, because rollouts of several workers call this in threads
+            # in this order, because rollouts of several workers call this in threads
             by_worker = defaultdict[str, dict[tuple[str, str], RecordedDeployment]](dict)
             for key, recorded in recorded_versions(read_ledgers(specs.ledgers, settings.sources)).items():
                 by_worker[key[0]][key] = recorded
@@ -313,7 +313,7 @@ class Memory:
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
-    """How the cluster carries out the rollouts of a render; raises the errors of `driver_of_render`."""
+    """The drivers and Pods of the rollouts in a render; raises the errors of `driver_of_render`."""
     operator, is_plugin = settings.operator, settings.environment.is_plugin
     pods, kinds = operator.rollout, operator.attached.kinds
     prometheus = settings.environment.prometheus(operator)
@@ -335,7 +335,7 @@ def _refuse(settings: Settings, problems: Iterable[Problem]) -> None:
 def refuse_collisions(
     settings: Settings, specs: Specs, workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> None:
-    """Raise InvalidDocuments if two versions, or a version and a document, have the same object.
+    """Raise InvalidDocuments if two versions, or a version and a document, share an object.
 
     Workers with one of these `drivers` also have an object for their rollout.
     """
@@ -365,7 +365,7 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 def with_references(
     settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions, with warnings about objects that a version uses and the documents lack."""
+    """The workers' versions, with warnings about objects that a version uses but the documents lack."""
     objects = frozenset(config_objects(specs.passthrough, settings.namespace_rule.default))
     return with_lost_references(workers, objects)
 
@@ -373,7 +373,7 @@ def with_references(
 def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]]:
     """The warnings about documents that the intents of workers repeat, by worker deployment.
 
-    The first worker also gets the `general` ones, which are about none of these workers.
+    The first worker also gets the `general` warnings, which belong to none of these workers.
     """
     warnings: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
     for warning in specs.unknown_fields + specs.warnings:
@@ -405,10 +405,10 @@ def refuse_warnings(warnings: list[str]) -> None:
 
 
 def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
-    """Each `worker/NAME` of the namespace that begins so, for a shell; none if the cluster does not answer.
+    """The `worker/NAME` completions in the namespace, for a shell; none if the cluster does not answer.
 
-    It is asked only if the person has begun to write `worker/`. A login program gets no terminal: it would
-    ask the person in the middle of a line, and go on reading what is typed after that.
+    It asks the cluster only after the person has typed `worker/`. A login program gets no terminal: it would
+    ask in the middle of a line, and read whatever the person types after that.
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
@@ -433,10 +433,10 @@ def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
 
 
 class _PathsOrName(Form):
-    """PATHs, or `worker/NAME`, of which a shell completes the names in the cluster."""
+    """PATHs, or `worker/NAME`, whose names a shell completes from the cluster."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """The names, and the request that the shell completes file names."""
+        """The names, and the request to the shell to complete file names."""
         from click.shell_completion import CompletionItem
 
         names = _names_in_cluster(ctx.params, incomplete)

@@ -1,4 +1,4 @@
-"""Reading the servers for a command: their credentials, the cluster, and the deadlines."""
+"""Reads the servers for a command, with their credentials, the cluster and the deadlines."""
 
 import asyncio
 import logging
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 _MOST_REFUSALS = {False: 3.0, True: 8.0}
-"""How often a server may reject a request as too many: some ten seconds for one who examines."""
+"""How often a server may reject a request because of its rate limit: some ten seconds for the doctor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of one event loop, and what a command reads over them."""
+    """The connections of one event loop, and the reads of a command over them."""
 
     settings: Settings
     runner: asyncio.Runner
@@ -97,7 +97,7 @@ class Connections:
         examines: bool = False,
         check: Check | None = None,
     ) -> tuple[World, list[Unread]]:
-        """The workers that can be read, however many, and why the others cannot be.
+        """The workers that can be read, and the reasons why the others cannot.
 
         Every answer has its own deadline: the rate limit of a server may make the whole read take long.
         `examines`: it also reads the autoscalers, and waits longer for a busy server. `check` is the one to
@@ -120,7 +120,7 @@ class CommonPrometheus:
     """The same Prometheus servers for all workers."""
 
     def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
-        """`remedy` says what to do if metrics need another server."""
+        """`remedy` is for metrics that need another server."""
         self.servers, self.remedy = servers, remedy
 
     @cached_property
@@ -154,7 +154,7 @@ class Servers:
         self._reached: ClusterAccess | None = None
         """The cluster that was read; None: none yet."""
         self._clients = WeakSet[KubernetesClient]()
-        """All that were opened, as long as anything uses them."""
+        """All opened clusters, as long as anything uses them."""
         self._is_reading = False
 
     def __enter__(self) -> Self:
@@ -178,7 +178,7 @@ class Servers:
     ) -> Answer:
         """The result of a coroutine that uses these workers' connections; a failure closes them."""
         self._connections = opened = self._connections or self._open(workers)
-        self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
+        self._settings = replace(self._settings, quiet=True)  # its warnings were printed before
         self._is_reading = True
         try:
             answer = opened.runner.run(work(opened))
@@ -217,7 +217,7 @@ class Servers:
         elif settings.kubeconfig or settings.context:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
-            # a command without workers reads the cluster, and can do nothing without it
+            # a command without workers needs the cluster
             access = settings.environment.cluster(settings.operator, quiet=settings.quiet or not workers)
         # the log lines of a library may quote credentials that it was sent
         logging.lastResort = logging.NullHandler()

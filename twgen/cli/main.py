@@ -1,4 +1,4 @@
-"""The program: finds the command, runs it, and turns every end into an exit code."""
+"""The program: finds the command, runs it, and returns an exit code for every ending."""
 
 import os
 import signal
@@ -30,9 +30,9 @@ _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
-"""Options of helm that have another name here."""
+"""Options of helm that have another name in twgen."""
 _OF_KUBECTL = ("-f", "--file", "--filename", "-k", "--kustomize")
-"""Options of kubectl for what are arguments here."""
+"""Options of kubectl that are arguments of twgen."""
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
@@ -188,36 +188,50 @@ _OF_TEMPORAL = "temporal twgen"
 _COMPLETE = ("__complete", "__completeNoDesc")
 _FILES, _NO_FILES = ":0", ":4"
 """Whether a shell also completes file names, in the protocol of Cobra, which both hosts use."""
-_COMMANDS = {
-    "render": "Print the manifests of every version that still has work.",
-    "diff": "Show what applying these manifests would change in the cluster.",
-    "plan": "Show the next change of every version and of the traffic, and why.",
-    "rollout": "Move traffic to the target: run the gate, ramp, make it current.",
-    "promote": "Take the next step of a rollout now.",
-    "abort": "End the ramp of a target until `retry`.",
-    "retry": "Continue after an abort, a failed gate or a failed replay.",
-    "pause": "Keep the traffic as it is, until `resume`.",
-    "resume": "Continue a paused rollout.",
-    "retire": "Send new workflows to unversioned workers, and let every version drain.",
-    "ownership": "Show the manager of a worker, claim it, or release it.",
-    "tick": "Keep Argo CD's rendered manifests up to date.",
-    "status": "Show the state of every worker and its versions.",
-    "dashboard": "Show and steer the rollouts of a cluster in a browser.",
-    "doctor": "Find problems before they happen, and say how to fix them.",
-    "drain": "Show which workflows keep old versions running.",
-    "prune": "Delete the records of versions that are over, in Temporal.",
-    "histories": "Write workflow histories, for a program that replays them.",
-    "simulate": "Predict a whole rollout: what would happen, and when.",
-    "validate": "Check specs without reading a server.",
-    "import": "Write specs of workers that already run.",
-    "snapshot": "Print Temporal's state of the workers, for --snapshot.",
-    "lock": "Record the target versions in the ledger next to the specs.",
-    "completion": "Print the script for shell completion.",
-    "version": "Print the version of twgen.",
+_GROUPS = {
+    "Look": {
+        "plan": "Show the next change to the traffic and to each version, with the reason.",
+        "status": "Show the state of each worker, its manager and its versions.",
+        "diff": "Compare the rendered manifests with the cluster.",
+        "simulate": "Predict a whole rollout, with the time of each change.",
+        "drain": "List the workflows that keep old versions running.",
+        "dashboard": "Open a page that shows and steers the rollouts of a cluster.",
+        "version": "Print the version of twgen.",
+    },
+    "Ship": {
+        "validate": "Check specs and manifests without reading a server.",
+        "render": "Print the manifests of all versions that still have work.",
+        "lock": "Record the target versions in the ledger next to the specs.",
+        "rollout": "Move the traffic to the target: run the gate, ramp, make it current.",
+    },
+    "Steer": {
+        "promote": "Move a rollout to its next step now.",
+        "abort": "Stop the ramp of a target until `retry`.",
+        "retry": "Continue after an abort, a failed gate or a failed replay.",
+        "pause": "Pause a rollout until `resume`.",
+        "resume": "Continue a paused rollout.",
+        "retire": "Send new workflows to unversioned workers: all versions drain.",
+        "end": "End or move the workflows that keep an old version running.",
+        "forget": "Delete the records of old versions in Temporal.",
+    },
+    "Run in a cluster": {
+        "tick": "Keep Argo CD's rendered manifests current.",
+        "doctor": "Check the installation, and say how to fix each problem.",
+        "completion": "Print the script for shell completion.",
+    },
+    "Move in and out": {
+        "import": "Write specs for workers that already run.",
+        "snapshot": "Print the state of Temporal and Kubernetes, for --snapshot.",
+        "ownership": "Claim a worker as its manager, or release it.",
+    },
 }
+"""The commands and their short help, by the title of their group."""
+_LISTED = [name for group in _GROUPS.values() for name in group]
+_COMMANDS = [*_LISTED, "histories"]
+"""All commands. The help does not list `histories`, which Jobs run for a replay."""
 _SAY_INSTEAD = {
-    "undo": "to go back, commit the spec of the older version; while it ramps, `twgen abort`",
-    "rollback": "to go back, commit the spec of the older version; while it ramps, `twgen abort`",
+    "undo": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",
+    "rollback": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",
     "set": "change the image in the spec, and commit it: a rollout of the new version follows",
     "restart": "change the pod template in the spec, and commit it; `twgen retry` continues a failed rollout",
     "wait": "`twgen status . -w --within 30m` waits until the rollouts have ended",
@@ -231,24 +245,23 @@ _SAY_INSTEAD = {
     "apply": "`twgen render . | kubectl apply --server-side -f -` applies",
     "delete": "remove the worker's spec from Git: docs/upgrade.md",
 }
-"""What people type who know kubectl or Argo Rollouts, and what they mean."""
+"""Commands of kubectl and Argo Rollouts that people try, and the answer to each."""
 _OF_ONE_FILE = {
     "completion": "version",
     "diff": "render",
     **dict.fromkeys(("lock", "snapshot"), "recording"),
-    **dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention"),
-    **dict.fromkeys(("ownership", "prune"), "intervention"),
+    **dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire", "ownership"), "intervention"),
 }
-"""The files of commands that share one with another command."""
+"""The modules of commands that share a module with other commands."""
 _RENAMED = {"import": "importing"}
 """A keyword of Python cannot be the name of a module."""
 
 
 class _Commands(click.Group):
-    """Imports a command only when it runs: `twgen version` should not wait for a planner."""
+    """Imports a command only when it runs: `twgen version` needs no planner."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(_COMMANDS)
+        return list(_LISTED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -264,8 +277,10 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        longest = max(map(len, _LISTED))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(longest), text) for name, text in commands.items()])
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_given: bool) -> None:  # noqa: FBT001 - click's signature
@@ -285,7 +300,7 @@ def _print_version(context: click.Context, _: click.Parameter, is_given: bool) -
     help="Print the version of twgen.",
 )
 def twgen() -> None:
-    """Manifests for Temporal workers: one Deployment for each version that still has work.
+    """Render and roll out Temporal workers: one Deployment for each version that still has work.
 
     \b
     Examples:
@@ -336,7 +351,7 @@ def completions(words: Sequence[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the program."""
+    """The entry point of the program."""
     name = typed_name(sys.argv[0])
     sys.argv[1:] = arguments_of(name, sys.argv[1:])
     leave(exit_code_of(lambda: _run(name)))

@@ -31,7 +31,7 @@ class Observation:
     caller: Caller
     plan: Plan
     read_at: datetime
-    """By the clock of this machine; the plan of a rollout may use a slower one."""
+    """The time by the clock of this machine; the plan of a rollout may use a slower clock."""
     operator: Operator = field(default_factory=Operator)
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
     """The attached objects that were read, by namespace."""
@@ -63,7 +63,7 @@ class Observer:
     def __init__(
         self, settings: Settings, *, needs_worker: bool = False, unread: "list[Unread] | None" = None
     ) -> None:
-        """`unread` gets the workers that cannot be read, and the observation is without them."""
+        """`unread` gets the workers that cannot be read, and the observation leaves them out."""
         self._settings = settings
         self._unread = unread
         self._needs_worker = needs_worker
@@ -82,7 +82,7 @@ class Observer:
             self._servers.close()
 
     def observe(self) -> Observation:
-        """Read specs and world; raises as reading and planning do. Only the first call prints warnings."""
+        """Read specs and world; raises the errors of both. Only the first call prints warnings."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)

@@ -1,4 +1,4 @@
-"""One option: its name in every place, and the form of its value."""
+"""One option: its names, in variables and plugin parameters too, and the form of its value."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
         self._meaning = meaning
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """The value of the text; an empty text is an unset variable of a script, never a default."""
+        """The value of the text. An empty text, such as an unset variable of a script, is an error."""
         if not value and isinstance(param, click.Option):
             self.fail("must not be empty", param, ctx)
         try:
@@ -30,7 +30,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
             self.fail(f"{quoted(value)} {error}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """For a file, the request that the shell completes file names itself."""
+        """For a file, the request to the shell to complete file names."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")] if self.name in {"FILE", "PATH"} else []
@@ -58,13 +58,11 @@ class Option:
     type: Form | Choice | None = None
     """None: a flag."""
     default: str = ""
-    """The text that it has if it is not given; empty: none."""
+    """The default text; empty: none."""
     multiple: bool = False
-    """It may be given several times."""
+    """It can be repeated."""
     of_application: bool = False
     """In Argo CD, the application may set it too; only the operator may set the others."""
-    short: str = ""
-    """The help in at most 46 characters, for the help of many commands; empty: the whole text."""
     renamed: str = ""
     """Its key, if that is not its name; empty: it is."""
 
@@ -79,6 +77,11 @@ class Option:
         return _long_name(self.flags.split())
 
     @property
+    def dashed(self) -> str:
+        """Its name with the dashes: `--value-files`."""
+        return f"--{self.name}"
+
+    @property
     def parameter(self) -> str:
         """Its name as a plugin parameter: `valueFiles`."""
         first_word, *words = self.name.split("-")
@@ -90,7 +93,7 @@ class Option:
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
     def decorator(self, text: str = "") -> Callable[[Command], Command]:
-        """Adds it to a command, as a parameter of its function; `text` replaces its help there."""
+        """Adds the option to a command, as a parameter of its function; `text` replaces the help."""
         how: dict[str, Any] = {"is_flag": True}
         if self.type:
             how = {"type": self.type, "multiple": self.multiple}

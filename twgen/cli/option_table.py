@@ -55,14 +55,14 @@ def _reading_time(text: str) -> float:
 
 
 def _interval(text: str) -> timedelta:
-    """A duration that a simulation can use as a step."""
+    """A duration of at least a second: a simulation uses it as a step."""
     if (length := _duration(text)) < timedelta(seconds=1):
         raise ValueError("is too short: it must be at least 1s")
     return length
 
 
 def _gate(text: str) -> timedelta | None:
-    """How long the gate takes; None: it fails."""
+    """The duration of the gate; None: it fails."""
     try:
         return None if text == "fails" else _duration(text)
     except ValueError as error:
@@ -112,7 +112,7 @@ def _prometheus(text: str) -> object:
 
 
 def _json(text: str) -> bytes:
-    """JSON, as it was written."""
+    """JSON, unchanged."""
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -143,7 +143,7 @@ def _bytes(text: str) -> int:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names between commas or on lines."""
+    """Names, separated by commas or line breaks."""
     names = tuple(name.strip() for name in re.split("[,\n]", text))
     if not all(names):
         raise ValueError("is not NAME,NAME: one name is empty")
@@ -178,7 +178,7 @@ def _values(text: str) -> str:
 
 
 FILE = Form("FILE")
-ADDRESS = Form("HOST:PORT", _printable)
+ADDRESS = Form("ADDRESS", _printable)
 COUNT = Form("NUMBER", _count)
 FILES = Form("FILE,FILE", _names)
 NAMES = Form("NAME,NAME", _names)
@@ -197,29 +197,27 @@ OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)
 
 _ROWS = (
-    Option("--snapshot", "Read the servers' state from FILE, as `twgen snapshot` printed it.", FILE),
-    Option("--now", "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
+    Option("--snapshot", "Read FILE, which `twgen snapshot` printed, instead of the servers.", FILE),
+    Option("--now", "Plan as of this time instead of the snapshot's time or the current time.", TIME),
     Option(
         "--timeout",
-        "Time limit for each answer of a server (20s); in Argo CD, for all answers together (40s).",
+        "Wait this long for each answer of a server (20s); in Argo CD, for all answers together (40s).",
         READING_TIME,
-        short="Time limit for each answer of a server (20s).",
     ),
     Option(
         "--identity",
         "Act as manager identity twgen/NAME, even if a RolloutPolicy sets another.",
         Form("NAME", _identity),
         of_application=True,
-        short="Act as manager identity twgen/NAME.",
     ),
-    Option("-n --namespace", "Kubernetes namespace of documents without one.", NAME),
+    Option("-n --namespace", "Use this Kubernetes namespace for documents that do not set one.", NAME),
     Option("--no-cluster", "Do not read Kubernetes."),
     Option("--kubeconfig", "Use this kubeconfig instead of KUBECONFIG.", FILE),
     Option("--context", "Use this context of the kubeconfig.", NAME),
     Option(
         "--offline", "Read no server. Render each worker as if it had never been deployed, to check it in CI."
     ),
-    Option("--no-hooks", "Leave out rollout objects, for `kubectl diff`."),
+    Option("--no-hooks", "Leave out the objects of rollouts, such as Jobs, for `kubectl diff`."),
     # as `kubectl apply --server-side` does: with argocd-controller, every object would differ by the tracking
     # annotation that Argo CD adds
     Option(
@@ -227,38 +225,36 @@ _ROWS = (
     ),
     Option(
         "--allow-unlisted-connections",
-        "In Argo CD, allow connections that no Temporal profile lists, if they need no credentials.",
-        short="In Argo CD: also connections without profile.",
+        "Allow connections that no Temporal profile lists, if they need no credentials. This is the default"
+        " outside Argo CD.",
     ),
     Option(
         "--only-listed-connections",
-        "Refuse connections that no Temporal profile lists, even if they need no credentials.",
+        "Refuse connections that no Temporal profile lists, even if they need no credentials. This is the"
+        " default in Argo CD.",
     ),
     Option(
         "--via",
         "Reach a Temporal server through another address, such as a forwarded port. Repeatable.",
         Form("ADDRESS=ADDRESS", _addresses),
-        short="Reach Temporal through another address.",
         multiple=True,
     ),
     Option(
         "--ca-file",
-        "Trust the certificates in FILE if a Connection trusts SECRET and no Temporal profile sets"
+        "Trust the certificates in FILE for Connections that name SECRET, unless a Temporal profile sets"
         " certificates. Repeatable.",
         Form("SECRET=FILE", _file_of_secret),
-        short="Trust these certificates for Temporal.",
         multiple=True,
     ),
     Option(
         "--prometheus",
         "Query the Prometheus at URL for metrics with `server: NAME`, or without `server`. Repeatable.",
         Form("NAME=URL", _prometheus),
-        short="Query this Prometheus for metrics.",
         multiple=True,
     ),
     Option(
         "--operator-config",
-        "OperatorConfig file. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
+        "Use this OperatorConfig. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
         " are used.",
         FILE,
     ),
@@ -267,115 +263,124 @@ _ROWS = (
         "Read the folder as YAML documents (Directory), or render it with kustomize or helm.",
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
-        short="How the folder is read.",
     ),
-    Option("--release", "With --input Helm: the release name.", RELEASE, of_application=True),
+    Option("--release", "Use this release name (with --input Helm).", RELEASE, of_application=True),
     Option(
         "--value-files",
-        "With --input Helm: value files, relative to the chart's folder, separated by commas.",
+        "Use these value files, relative to the chart's folder, separated by commas (with --input Helm).",
         FILES,
         of_application=True,
-        short="With --input Helm: value files.",
     ),
     Option(
         "--values",
-        "With --input Helm: values, as YAML. They override the value files.",
+        "Use these values, as YAML. They override the value files (with --input Helm).",
         Form("YAML", _values),
         of_application=True,
-        short="With --input Helm: values, as YAML.",
     ),
     Option(
         "--kube-version",
-        "With --input Helm: the Kubernetes version of the cluster, as `.Capabilities` has it.",
+        "Set the cluster's Kubernetes version, for `.Capabilities` (with --input Helm).",
         KUBE_VERSION,
-        short="With --input Helm: the cluster's version.",
     ),
     Option(
         "--api-versions",
-        "With --input Helm: APIs that the cluster has, separated by commas, as `.Capabilities` has them.",
+        "Set the cluster's APIs, separated by commas, for `.Capabilities` (with --input Helm).",
         NAMES,
-        short="With --input Helm: APIs that the cluster has.",
     ),
     Option("--strict", "Treat warnings as errors.", of_application=True),
     Option("-q --quiet", "Do not print warnings.", of_application=True),
-    Option("-v --verbose", "On a terminal, show details of all workers, even of many."),
+    Option("-v --verbose", "Show the details of every worker on a terminal, even if there are many."),
     Option("--color", "Colour the text.", Choice(["auto", "always", "never"]), default="auto"),
     Option("--exit-code", "Exit with 1 if changes are pending or a worker is not Settled."),
     Option("-w --watch", "Read repeatedly, and show each change."),
-    Option("--interval", "Time between two reads of --watch.", READING_TIME, default="5s"),
-    Option("--workflow-duration", "Assumed duration of a pinned workflow.", DURATION, default="1h"),
-    Option("--startup", "Assumed time until a new pod polls.", DURATION, default="30s"),
-    Option(
-        "--gate", "Assumed time until the gate passes; `fails` for a gate that fails.", GATE, default="1m"
-    ),
+    Option("--interval", "Read at this interval with --watch.", READING_TIME, default="5s"),
+    Option("--workflow-duration", "Assume that a pinned workflow runs this long.", DURATION, default="1h"),
+    Option("--startup", "Assume that a new pod polls after this time.", DURATION, default="30s"),
+    Option("--gate", "Assume that the gate passes after this time, or that it `fails`.", GATE, default="1m"),
     Option(
         "--drainage-interval",
-        "Assumed interval at which Temporal counts the workflows of a draining version.",
+        "Assume that Temporal counts the workflows of a draining version at this interval.",
         INTERVAL,
         default="3m",
     ),
-    Option("--render-interval", "Assumed time between two renders.", INTERVAL, default="3m"),
-    Option("--starts-per-hour", "With --failing: number of workflows that start in an hour.", STARTS),
-    Option("--failing", "Report how soon a version with this failure rate would be detected.", RATIO),
-    Option("--window", "Estimate from the workflows that closed within this time.", INTERVAL, default="7d"),
-    Option("--version", "End the workflows that are pinned to this version.", NAME, renamed="of_version"),
+    Option("--render-interval", "Assume that renders are this far apart.", INTERVAL, default="3m"),
+    Option("--starts-per-hour", "Assume that this many workflows start in an hour. Needs --failing.", STARTS),
+    Option(
+        "--failing",
+        "Report how soon a version with this failure rate would be detected. Needs --starts-per-hour.",
+        RATIO,
+    ),
+    Option(
+        "--window",
+        "Estimate the remaining time from workflows that closed within this period.",
+        INTERVAL,
+        default="7d",
+    ),
+    Option(
+        "--version",
+        "End the workflows that are pinned to this version.",
+        NAME,
+        renamed="of_version",
+    ),
     Option(
         "--type",
-        "With --version: only workflows of this type. Repeatable.",
+        "End only workflows of this type. Repeatable.",
         NAME,
         renamed="workflow_types",
         multiple=True,
     ),
-    Option("--older-than", "With --version: only workflows that started at least this long ago.", INTERVAL),
+    Option("--older-than", "End only workflows that started at least this long ago.", INTERVAL),
     Option("--move", "Move the workflows to the current version."),
-    Option("--to", "With --move: the version to move to.", NAME, renamed="to_version"),
-    Option("--without-replay", "With --move: do not require a passed replay."),
+    Option("--to", "Move the workflows to this version instead. Needs --move.", NAME, renamed="to_version"),
+    Option("--without-replay", "Move the workflows without a passed replay. Needs --move."),
     Option("--signal", "Send this signal to the workflows.", NAME),
-    Option("--signal-input", "With --signal: the argument of the signal.", Form("JSON", _json)),
+    Option("--signal-input", "Pass this argument to the signal. Needs --signal.", Form("JSON", _json)),
     Option("--cancel", "Request cancellation of the workflows."),
     Option("--terminate", "Terminate the workflows."),
     Option("--again", "Repeat an operation that has already ended for this version."),
-    Option("--wait", "Wait for another operation to end, then for this one."),
-    Option("-d --folder", "Folder to write the histories to.", Form("FOLDER")),
+    Option("--wait", "Wait for a running batch operation to end, then for this one."),
+    Option("-d --folder", "Write the histories into this folder.", Form("FOLDER")),
     Option(
         "--deployment-name", "Read this Worker Deployment, using Temporal's own environment settings.", NAME
     ),
     Option("--task-queue", "Include open workflows on this task queue that have no version yet.", NAME),
-    Option("--upgrading", "Only auto-upgrade workflows."),
+    Option("--upgrading", "Write only histories of auto-upgrade workflows."),
     Option("--shared", "Make the files readable by every user, such as another user in the same Pod."),
-    Option("--sample", "Maximum number of histories for each workflow type.", COUNT, default="50"),
-    Option("--max-bytes", "Maximum size of all histories together.", BYTES, default="64Mi"),
+    Option("--sample", "Write at most this many histories of each workflow type.", COUNT, default="50"),
+    Option("--max-bytes", "Write histories of at most this total size.", BYTES, default="64Mi"),
     Option(
         "--from-cluster", "Show the statuses that rollouts wrote in the cluster, without Git and Temporal."
     ),
-    Option("-A --all-namespaces", "The rollouts of every namespace, as --from-cluster shows them."),
-    Option("--worker", "The worker, if there are several.", NAME),
-    Option("--argocd-namespace", "Namespace of Argo CD.", NAME, default="argocd"),
+    Option("-A --all-namespaces", "Show the rollouts of all namespaces; implies --from-cluster."),
+    Option("--worker", "Choose this worker, if there are several.", NAME),
+    Option("--argocd-namespace", "Check the Argo CD in this namespace.", NAME, default="argocd"),
     Option("--listen", "Listen at this address, instead of a free port of 127.0.0.1.", ADDRESS),
-    Option("--title", "Title of the page, instead of one with the context of the kubeconfig.", NAME),
+    Option("--title", "Use this title for the page, instead of one with the kubeconfig's context.", NAME),
     Option("--no-browser", "Do not open a browser."),
-    Option("--from", "The current manager, to take the worker over from.", NAME, renamed="owner"),
+    Option("--from", "Claim the worker from this manager, its current one.", NAME, renamed="owner"),
     Option("-y --yes", "Do not ask for confirmation."),
     Option("--full", "Send all traffic to the target, and skip the remaining steps."),
     Option(
-        "--keep", "Number of the newest drained versions that stay (the policy's keepRecords, or 5).", COUNT
+        "--keep", "Keep this many of the newest drained versions (the policy's keepRecords, or 5).", COUNT
     ),
-    Option("--dry-run", "Say what would be changed, and change nothing."),
+    Option("--dry-run", "Show the change without making it."),
     Option("--skip-gate", "Continue even if the gate or the replay has not passed."),
-    Option("--once/--until-settled", "Make one change at most, or continue until settled (the default)."),
+    Option("--once/--until-settled", "Make at most one change, or continue until settled (the default)."),
     Option("--within", "Give up after this time (1h; no limit with --intent).", READING_TIME),
     Option("--intent", "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT),
-    Option("--intent-hash", "Exit when the intent no longer has this hash.", NAME),
-    Option("--every", "Keep running, and check this often.", READING_TIME),
-    Option("--metrics", "With --every: serve /metrics and /healthz at this address, or at :PORT.", ADDRESS),
-    Option("--shards", "How many ticks share the workers, by Temporal namespace.", COUNT, default="1"),
-    Option("--shard", "With --shards: the number of this tick, from 0.", ORDINAL),
+    Option("--intent-hash", "Exit once the intent has another hash.", NAME),
+    Option("--every", "Keep running, and check at this interval.", READING_TIME),
+    Option("--metrics", "Serve /metrics and /healthz at this address, or at :PORT. Needs --every.", ADDRESS),
+    Option("--shards", "Share the workers among this many ticks, by Temporal namespace.", COUNT, default="1"),
+    Option("--shard", "Set the index of this tick among --shards, counted from 0.", ORDINAL),
     Option(
-        "--argocd-server", "Refresh the applications of Argo CD, whose API server has this address.", ADDRESS
+        "--argocd-server",
+        "Refresh the applications of the Argo CD whose API server has this address.",
+        ADDRESS,
     ),
     Option("--argocd-token-file", "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE),
     Option("--argocd-ca-file", "Trust the certificates in FILE for Argo CD.", FILE),
-    Option("--check", "Write nothing. Exit with 1 if the ledger is outdated."),
+    Option("--check", "Only check: exit with 1 if the ledger is outdated, and write nothing."),
 )
 OPTIONS: Mapping[str, Option] = {option.key: option for option in _ROWS}
 """Every option of every command, by the parameter of its function."""

@@ -1,7 +1,7 @@
 """The options of commands: their groups, their order in the help, and the settings that set them."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import click
 
@@ -11,43 +11,72 @@ from twgen.cli.option_table import OPTIONS
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean
 
-INPUT = ("input", "release", "value_files", "values", "kube_version", "api_versions")
-"""The options of every command that reads specs."""
-READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
+CONNECTION = (
+    *("kubeconfig", "context", "no_cluster", "via", "ca_file", "timeout"),
+    *("allow_unlisted_connections", "only_listed_connections"),
+)
 """The options of every command that reads servers."""
-MEASURING = (*READING, "prometheus")
+MEASURING = (*CONNECTION, "prometheus")
 """The options of every command that reads the input of decisions about traffic."""
+OF_HELM = ("release", "value_files", "values", "kube_version", "api_versions")
+INPUT = ("input", *OF_HELM, "operator_config")
+"""The options of every command that reads specs."""
+NAMES = ("namespace", "identity")
+"""The options of every command that needs a worker's namespace and manager."""
 
-SHARED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "Connection": ("How a command reaches Temporal and Kubernetes.", (*MEASURING, "identity")),
-    "Input": ("How a command reads specs.", (*INPUT, "namespace", "operator_config")),
-    "Output": ("How a command reports.", ("quiet", "strict", "color")),
+GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "Connection": ("How a command reaches Temporal and Kubernetes.", MEASURING),
+    "Input": ("How a command reads specs.", INPUT),
+    "Namespace": ("The namespace of workers, and their manager identity.", NAMES),
+    "Output": ("How a command reports.", ("quiet", "strict", "verbose", "color")),
 }
-"""The groups of options that many commands have, by the parameters of their functions."""
+"""The options that many commands share, by the title of their group."""
+_ALL = "--all"
+_NAMED = 3
+"""The options of a group that the short help names."""
 
 
 class Grouped(click.Command):
-    """A command whose help shows its own options first, and one line for each shared one."""
+    """A command whose help has its own options, and one line for each group of shared ones.
+
+    `--help --all` has all options.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find `--all` before the parse, which ends at `--help`."""
+        if _ALL in args and any(name in args for name in self.get_help_option_names(ctx)):
+            ctx.meta[_ALL] = True
+            args = [argument for argument in args if argument != _ALL]
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups of options that the command has."""
+        """Write the command's own options, then the groups of those that it shares."""
         params = {str(param.name): param for param in self.get_params(ctx) if isinstance(param, click.Option)}
-        of_groups = {name for _, names in SHARED.values() for name in names}
-        groups = {"Options": [name for name in params if name not in of_groups]} | {
-            title: [name for name in names if name in params] for title, (_, names) in SHARED.items()
-        }
-        for title, names in groups.items():
-            rows = []
-            for name in names:
-                option, param = OPTIONS.get(name), params[name]
-                if record := param.get_help_record(ctx):
-                    # a text that a command gives is about that command
-                    if option and option.short and param.help == option.help:
-                        record = (record[0], option.short)
-                    rows.append(record)
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        shared = shared_options(self)
+        grouped = {name for names in shared.values() for name in names}
+        sections: dict[str, Sequence[str]] = {"Options": [name for name in params if name not in grouped]}
+        sections |= shared if _ALL in ctx.meta else {}
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([row for name in names if (row := params[name].get_help_record(ctx))])
+        if shared and _ALL not in ctx.meta:
+            with formatter.section(f"Shared options, listed by `{ctx.command_path} --help {_ALL}`"):
+                formatter.write_dl([(title, _folded(names)) for title, names in shared.items()])
+
+
+def shared_options(command: click.Command) -> Mapping[str, Sequence[str]]:
+    """The shared options of a command by group, without those whose help the command replaces."""
+    helps = {str(param.name): param.help for param in command.params if isinstance(param, click.Option)}
+    shared = {
+        title: [name for name in names if name in helps and helps[name] == OPTIONS[name].help]
+        for title, (_, names) in GROUPS.items()
+    }
+    return {title: names for title, names in shared.items() if names}
+
+
+def _folded(names: Sequence[str]) -> str:
+    first = ", ".join(OPTIONS[name].dashed for name in names[:_NAMED])
+    return first if len(names) <= _NAMED else f"{first} and {len(names) - _NAMED} more"
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
@@ -68,7 +97,7 @@ def given_options(names: Iterable[str]) -> list[str]:
     context = click.get_current_context(silent=True)
     typed = click.core.ParameterSource.COMMANDLINE
     given = (name for name in names if context and context.get_parameter_source(name) is typed)
-    return [f"--{OPTIONS[name].name}" for name in given]
+    return [OPTIONS[name].dashed for name in given]
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:
@@ -94,7 +123,7 @@ def refuse_settings_of_operator() -> None:
             )
         if not options[name].of_application:
             raise InvalidInput(
-                f"{name!r} is for the operator, and a repository may not set it; the operator can set"
+                f"{name!r} is for the operator, not for a repository; the operator can set"
                 f" {options[name].variable} in the plugin's sidecar"
             )
         if setting.mistake:

@@ -1,4 +1,4 @@
-"""Writing text: data to stdout in one piece, messages and progress to stderr, a safe line at a time."""
+"""Writes data to stdout in one piece, and messages and progress to stderr, a safe line at a time."""
 
 import errno
 import io
@@ -61,7 +61,7 @@ _until_exit: list[object] = []
 
 
 def keep(*values: object) -> None:
-    """Hold these values until the process ends: to free them one by one takes time."""
+    """Hold these values until the process ends, because freeing them takes time."""
     _until_exit.extend(values)
 
 
@@ -98,7 +98,7 @@ def is_terminal() -> bool:
 
 
 def wants_tree(color: str) -> bool:
-    """Whether stdout gets text that is laid out for people: on a terminal, or with colour."""
+    """Whether stdout gets a layout for people: on a terminal, or with colour."""
     return sys.stdout.isatty() or wants_colour(color)
 
 
@@ -119,7 +119,7 @@ def width() -> int:
 def confirm(change: str, *, yes: bool, always: bool = True) -> None:
     """Ask the person at the terminal, unless `yes` was given.
 
-    Raises InvalidInput if nobody is there to be asked, unless it need not `always` be confirmed.
+    Without a terminal, raises InvalidInput, or does nothing if the change need not `always` be confirmed.
     """
     if yes:
         return
@@ -128,7 +128,7 @@ def confirm(change: str, *, yes: bool, always: bool = True) -> None:
 
         ask(change, abort=True, err=True)
     elif always:
-        raise InvalidInput(f"{change}? There is no terminal to ask at: -y confirms")
+        raise InvalidInput(f"{change}? There is no terminal for this question: give --yes to confirm")
 
 
 _LINE_SECONDS = 1.0
@@ -137,7 +137,7 @@ _LINE_SECONDS = 1.0
 
 @contextmanager
 def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Iterator[object]]:
-    """Shows how many of the `total` items are done: each `next` counts one of them.
+    """Shows the number of finished items out of `total`: each `next` counts one.
 
     `noun` names the items. Only a terminal on stderr gets the line, which is removed at the end.
     """

@@ -18,7 +18,7 @@ from twgen.cli.inputs import (
     with_references,
 )
 from twgen.cli.observer import Observation
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
+from twgen.cli.options import INPUT, MEASURING, NAMES, Grouped, options, output_option
 from twgen.cli.output import is_terminal, keep, wants_colour, width, write
 from twgen.cli.render import warn_of_changing_pods
 from twgen.cli.settings import settings_of
@@ -48,12 +48,12 @@ _REPORTS: dict[str, Callable[..., str]] = {
 @click.command(cls=Grouped)
 @paths_or_name_argument
 @output_option(*_REPORTS)
-@options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")
+@options("snapshot", "now", *MEASURING, *INPUT, *NAMES)
 @options("exit_code", "strict", "quiet", "verbose", "color")
 def command(output: str, color: str, exit_code: bool, verbose: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the next change of every version and of the traffic, and why. Changes nothing.
+    """Show the next change to the traffic and to each version, with the reason. Changes nothing.
 
-    On a terminal, prints a line for each of several workers, the worst last; -v prints every version.
+    For several workers, a terminal shows one line each, the most urgent last; -v shows every version.
 
     \b
     twgen plan .

@@ -1,4 +1,4 @@
-"""`twgen lock` and `twgen snapshot`: what a later run reads in place of the servers."""
+"""`twgen lock` and `twgen snapshot`, which record state for later runs."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _MOST_NAMED = 3
 
 
 class Recorded(NamedTuple):
-    """The new entries by file, how many of them are older versions, and the files of the targets."""
+    """The new entries by file, the number of older versions among them, and the files of the targets."""
 
     new: Mapping[Path, Sequence[LedgerEntry]]
     older: int
@@ -47,11 +47,11 @@ class Recorded(NamedTuple):
 
 @click.command(cls=Grouped)
 @paths_argument
-@options("now", *INPUT, "namespace", "operator_config", "check", "strict", "quiet")
+@options("now", *INPUT, "namespace", "check", "strict", "quiet")
 def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 
-    Commit the folder. With it, twgen can bring back a version that is gone from the cluster and from the Git
+    Commit the folder. With it, twgen can restore a version that is gone from the cluster and from the Git
     history. The files keep your comments and your order. Each version is one line, so that Git can
     merge the files.
 
@@ -93,7 +93,7 @@ def record_targets(
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
     if settings.input.kind == HELM:
-        # with other values, the same chart may be another cluster's
+        # the same chart may have other values for another cluster
         collisions += [_other_pods(spec, places) for spec in specs.workers]
     if any(collisions):
         raise InvalidDocuments(filter(None, collisions))
@@ -118,7 +118,7 @@ def record_targets(
 
 
 def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace]) -> str:
-    """Why the pods of a custom build ID must not replace those that are recorded; empty: they may."""
+    """The reason why a custom build ID must not get its new pods; empty: the recorded pods are equal."""
     place = places.get((spec.worker_deployment, spec.build_id))
     if not place or not spec.has_custom_build_id:
         return ""
@@ -129,9 +129,9 @@ def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace])
     if not paths:
         return ""
     return (
-        f"{spec.worker_deployment}: {place.document.source} has {spec.build_id} with other pods, which differ"
-        f" in {listed(paths, _MOST_NAMED)}: if two clusters have this chart with different values, give them"
-        " different build IDs; if there is one cluster, first remove the version from that file"
+        f"{spec.worker_deployment}: {place.document.source} records {spec.build_id} with other pods, which"
+        f" differ in {listed(paths, _MOST_NAMED)}: if two clusters have this chart with different values,"
+        " give them different build IDs; if there is one cluster, first remove the version from that file"
     )
 
 
@@ -167,9 +167,9 @@ def _older(
 @click.command(cls=Grouped)
 @paths_argument
 @output_option("yaml", "json")
-@options(*MEASURING, *INPUT, "namespace", "operator_config", "strict", "quiet")
+@options(*MEASURING, *INPUT, "namespace", "strict", "quiet")
 def snapshot(output: str, **params: Any) -> None:
-    """Print Temporal's current state of the workers, to be saved for --snapshot.
+    """Print the state of the workers in Temporal and Kubernetes, for --snapshot.
 
     \b
     twgen snapshot . > world.yaml

@@ -19,7 +19,16 @@ from twgen.cli.inputs import (
     with_references,
 )
 from twgen.cli.option_table import OPTIONS
-from twgen.cli.options import INPUT, READING, Grouped, given_options, options, output_option, paths_argument
+from twgen.cli.options import (
+    CONNECTION,
+    INPUT,
+    NAMES,
+    Grouped,
+    given_options,
+    options,
+    output_option,
+    paths_argument,
+)
 from twgen.cli.output import keep, write
 from twgen.cli.settings import Settings, named_worker, settings_of, settings_outside_argocd
 from twgen.cli.signals import hold_signals
@@ -41,10 +50,10 @@ from twgen.specs.parse import Specs
 @click.command(cls=Grouped)
 @paths_argument
 @output_option("yaml", "json")
-@options("snapshot", "now", "offline", *READING, *INPUT, "identity", "namespace", "operator_config")
+@options("snapshot", "now", "offline", *CONNECTION, *INPUT, *NAMES)
 @options("no_hooks", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Print the manifests of every version that still has work.
+    """Print the manifests of all versions that still have work.
 
     \b
     twgen render . | kubectl apply --server-side -f -
@@ -55,21 +64,21 @@ def command(output: str, **params: Any) -> None:
         for name, objects in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
                 why = f"is only for terminals: Argo CD would prune the {objects} that it leaves out"
-                raise InvalidInput(f"--{OPTIONS[name].name} {why}")
-    # the output does not show --offline: it would then differ from the next render
+                raise InvalidInput(f"{OPTIONS[name].dashed} {why}")
+    # the output would differ from the next render, without a sign of --offline
     if settings.offline:
         recorded_state = [f"--{name}" for name in ("snapshot", "now") if params[name]]
-        if useless := [*recorded_state, *given_options(READING)]:
+        if useless := [*recorded_state, *given_options(CONNECTION)]:
             raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(useless)}")
     text = FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"]))
     if not sys.stdout.isatty():
-        # kubectl applies what it gets of a text that is cut short: it ends when its reader has it, or is gone
+        # kubectl applies even a truncated text: end only when its reader has all of it, or is gone
         hold_signals()
     write(text)
 
 
 def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
-    """The manifests, after printing all warnings; raises the errors that make a render fail."""
+    """The manifests. Prints all warnings first; raises the errors that make a render fail."""
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
@@ -128,20 +137,20 @@ _SIGNALLED = 128
 
 @click.command(cls=Grouped)
 @paths_argument
-@options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
+@options("snapshot", "now", *CONNECTION, *INPUT, *NAMES)
 @options("no_hooks", "field_manager", "strict", "quiet")
 def diff(**params: Any) -> None:
-    """Show what applying the manifests would change in the cluster. Changes nothing.
+    """Compare the rendered manifests with the cluster. Changes nothing.
 
-    It runs `kubectl diff --server-side`. Objects that are no longer rendered are not shown: `twgen plan`
-    lists them.
+    It runs `kubectl diff --server-side`, which does not show objects that are no longer rendered:
+    `twgen plan` lists them.
 
     \b
     twgen diff .
     twgen diff . --no-hooks
 
     Exits as kubectl does: with 0 if there is no difference, 1 if there is one, 2 or more after an error.
-    If the render fails, kubectl is not run.
+    If the render fails, it does not run kubectl.
     """
     import subprocess
 
@@ -150,7 +159,7 @@ def diff(**params: Any) -> None:
     settings = settings_outside_argocd(params)
     kubectl = program_on_path("kubectl")
     if not kubectl:
-        raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
+        raise StateUnavailable("kubectl is not on PATH: install it, because it compares the manifests")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
     text = FORMATS["yaml"](manifests)
     # a field that Argo CD or a controller has set is a difference, not a conflict; a diff takes no ownership

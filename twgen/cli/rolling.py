@@ -1,4 +1,4 @@
-"""The servers of a worker, as a command and as a rollout uses them."""
+"""The servers of a worker, for a command and for a rollout."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.times import later
 from twgen.model.world import World
+from twgen.planning.forgetting import OldRecord, without_workflows
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import OldRecord, without_workflows
 from twgen.reading.kubernetes import read_gate_input
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.workflows import Draining
@@ -28,7 +28,7 @@ async def sleep(length: timedelta) -> None:
 
 
 class SlowestClock:
-    """The slowest clock that a rollout knows: its own, the API server's, or Temporal's.
+    """The slowest of the clocks that a rollout knows: its own, the API server's, and Temporal's.
 
     Temporal says when a step of a ramp began, but not the time. With a clock ahead of Temporal's, the pause
     of a step would end too soon; with a clock behind it, the pause only takes longer. Whatever must not be
@@ -64,11 +64,11 @@ class SlowestClock:
         return [self._own(), *(later(time, timedelta(seconds=now - at)) for time, at in heard)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
-        """Note when Temporal's traffic changed last, by a read that began at a monotonic time.
+        """Note when Temporal's traffic changed last, from a read that began at this monotonic time.
 
-        A change that one read shows and the read before did not show came after that one began, whatever any
-        clock says. The newest change counts: a clock may have been wrong before, and pauses begin with a
-        change.
+        If a read shows a change that the previous read did not show, the change happened after the previous
+        read began, independent of any clock. The newest change counts: a clock may have been wrong before,
+        and pauses begin with a change.
         """
         if not changed_at:
             return
@@ -121,7 +121,7 @@ class WorkerServers(LocalClock, ServersOfWorker):
 
 
 class RolloutServers(WorkerServers):
-    """The same for a rollout: it uses the slowest clock, and goes on if a read that only explains fails."""
+    """The same for a rollout: it uses the slowest clock, and continues if a read that only explains fails."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
         super().__init__(spec, opened)

@@ -1,4 +1,4 @@
-"""`twgen rollout`: of specs, as a person or CI runs it, or of one intent, as a Job in its cluster."""
+"""`twgen rollout`: of specs, for a person or CI, or of one intent, for a Job in its cluster."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from twgen.cli.following import RolloutState, not_settled
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import CommonPrometheus, Connections, Servers
 from twgen.cli.observer import Observation
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, NAMES, Grouped, options, output_option, paths_argument
 from twgen.cli.rolling import LocalClock, RolloutServers
 from twgen.cli.settings import Settings, clock, settings_outside_argocd
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse, TwgenError
@@ -46,9 +46,9 @@ _WITHIN = 3600.0
 @paths_argument
 @output_option("text", "json")
 @options("once", "within", "intent", "intent_hash")
-@options(*MEASURING, *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
+@options(*MEASURING, *INPUT, *NAMES, "strict", "quiet", "color")
 def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
-    """Move the traffic of every worker to its target: run the gate, ramp, make it current.
+    """Move the traffic of each worker to its target: run the gate, ramp, make it current.
 
     It does not create Deployments: apply the output of `twgen render`.
 
@@ -58,8 +58,8 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     twgen rollout . --once
 
     Exits with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 if
-    another manager owns a worker. With --once, it makes one change at most and exits with 0 unless Blocked.
-    You can stop it and run it again at any time: it continues from the state in Temporal.
+    another manager owns a worker. With --once, it makes at most one change, and exits with 0 unless a worker
+    is Blocked. You can stop it and run it again at any time: it continues from the state in Temporal.
     """
     gc.enable()  # it runs for hours
     settings = settings_outside_argocd(params)
@@ -98,7 +98,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
 
 def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
-    """Raise the reason why rollouts have not succeeded, if any."""
+    """Raise the reason why a rollout has not succeeded, if there is one."""
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
@@ -116,7 +116,7 @@ class _RecallingServers(RolloutServers):
 
     def __init__(self, spec: WorkerSpec, opened: Connections, memory: Memory, specs: Specs) -> None:
         super().__init__(spec, opened)
-        # without a look at all other workers
+        # without reading all other workers
         self._memory, self._specs = memory, specs._replace(workers=(spec,))
 
     async def read(self, *, for_routing: bool = True) -> World:
@@ -146,7 +146,7 @@ class _AllWorkers(RolloutView):
         read_at = clock()
 
         def whole() -> Observation:
-            # only when it is shown: with many workers, this costs more than a look at one
+            # only when it is shown: with many workers, this costs more than a read of one
             plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
             together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
             return Observation(worlds, caller, together, read_at)
@@ -190,7 +190,7 @@ def roll_out_intent(
 ) -> None:
     """Roll out the intent of this namespace and name; raises the same errors as a rollout at a terminal.
 
-    It ends when the intent has another hash (empty: any is accepted), or after `within` seconds, if set.
+    It ends when the intent gets another hash (empty: any hash is accepted), or after `within` seconds.
     """
     try:
         with Servers(settings) as servers:
@@ -257,7 +257,7 @@ class JobPlace(LocalClock, IntentPlace):
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:
-    """The end of a rollout, by its last plan; None: its intent no longer existed."""
+    """The outcome of a rollout, from its last plan; None: its intent no longer existed."""
     if not plan:
         return "superseded: its intent has changed or is gone"
     return f"{plan.routing.phase}: {plan.routing.because}"

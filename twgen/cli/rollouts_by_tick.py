@@ -30,9 +30,9 @@ from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
 
 _BETWEEN_LISTS = timedelta(seconds=8)
-"""The longest time until tick sees a new intent, or a request."""
+"""The longest time until tick sees a new intent or a request."""
 _LOOKS_AT_ONCE = 8
-"""Rollouts on one Temporal server: more at once would only make each of its answers later."""
+"""The most rollouts on one Temporal server: more at once would only delay its answers."""
 
 
 Place = tuple[str, str]
@@ -47,11 +47,11 @@ class _Ended(NamedTuple):
 
 
 class RolloutsByTick:
-    """The rollouts that one process carries out side by side: a task for each worker.
+    """The rollouts that one process carries out concurrently: a task for each worker.
 
-    It begins the rollout of each intent once, and again when it is told to. The cluster has all that a
-    rollout must remember. A rollout that is stopped in the middle of a change may not record it, and then
-    its gates run again.
+    It begins the rollout of each intent once, and again on request. The cluster stores everything that a
+    rollout must remember. A rollout that is stopped in the middle of a change might not record it; then its
+    gates run again.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RolloutsByTick:
         say: Callable[[str], None],
         report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """`say` gets every change and every end."""
+        """`say` gets a line for every change and every end."""
         self._servers, self._opened, self._settings = servers, opened, opened.settings
         self.say, self.report_bug, self._steady = say, report_bug, steady
         self.shard = Shard(self._settings.shard, self._settings.shards)
@@ -73,7 +73,7 @@ class RolloutsByTick:
         self._has_remembered = asyncio.Event()
 
     async def follow(self) -> None:
-        """Begin the rollouts of new intents, while the process lives, from the first `remember` on."""
+        """Begin the rollouts of new intents as long as the process lives, after the first `remember`."""
         await self._has_remembered.wait()
         while True:
             deadline = AnswerDeadline(self._settings.timeout)
@@ -96,12 +96,12 @@ class RolloutsByTick:
         """Use new connections for the next list, and for all rollouts once it succeeds."""
         if failure != self._failure:
             self._failure = failure
-            warn([f"rollouts cannot be seen: {failure}"])
+            warn([f"the rollouts cannot be listed: {failure}"])
         with suppress(TwgenError):
             self._opened = self._servers.renewed(self._opened)
 
     def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
-        """Note which intents are carried out already, by the statuses of their workers in the cluster."""
+        """Note the intents that are already carried out, from the statuses in the cluster."""
         for intent in intents:
             status = status_of.get(f"{intent.namespace}/{intent.worker}")
             if not (intent.is_by_tick and status and is_of(status, intent)):
@@ -112,7 +112,7 @@ class RolloutsByTick:
         self._has_remembered.set()
 
     def ended(self, intent: Intent) -> EndedJob | None:
-        """The end of a rollout by this process; None: it runs, or a Job carries it out."""
+        """The outcome of a rollout by this process; None: it runs, or a Job carries it out."""
         at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
         return EndedJob(None, clock() - (self._steady() - at)) if at else None
 
@@ -126,8 +126,7 @@ class RolloutsByTick:
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
         """Begin the rollouts of the intents that are new, and again once for each request.
 
-        A running rollout notices itself that its intent has changed, and ends. A later list begins the
-        new one.
+        A running rollout notices a changed intent itself, and ends. A later list begins the new rollout.
         """
         self._seen = {metadata.place: metadata for metadata in listed}
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
@@ -141,7 +140,7 @@ class RolloutsByTick:
                 self._begin(metadata)
 
     def note_end(self, metadata: RolloutMetadata, at: datetime) -> None:
-        """Another process has carried out this intent, unless this one has begun to."""
+        """Another process has carried out this intent, and this process has not begun it."""
         if metadata.place not in self._running and metadata.place not in self._ended:
             self._ended[metadata.place] = _Ended(metadata, at)
 
@@ -157,21 +156,21 @@ class RolloutsByTick:
             self._begin(seen if seen and seen.is_of(metadata) else metadata)
 
     def stop(self) -> None:
-        """Stop all rollouts; those that are still there begin again when they are seen next."""
+        """Stop all rollouts; those that still exist begin again after the next list."""
         for task in self._running.values():
             task.cancel()
 
     def is_asked(self, metadata: RolloutMetadata) -> bool:
         """A person requests something of a running rollout, or its intent has other content now.
 
-        The rollout itself finds out, a little later, that its intent is gone. If the same intent was made
-        again, it goes on with that one.
+        The rollout notices a little later that its intent is gone. If the same intent was created again, the
+        rollout continues with that one.
         """
         seen = self._seen.get(metadata.place)
         return seen is not None and (bool(seen.request) or seen.intent_hash != metadata.intent_hash)
 
     def status_version(self, metadata: RolloutMetadata) -> str:
-        """The resource version of its status when that was seen last; empty: there was none."""
+        """The resource version of its status when it was last seen; empty: there was none."""
         seen = self._seen.get(metadata.place)
         return seen.status_version if seen else ""
 
@@ -182,7 +181,7 @@ class RolloutsByTick:
 
     def _end(self, metadata: RolloutMetadata, task: asyncio.Task[None]) -> None:
         del self._running[metadata.place]
-        # not after a stop: then it is to begin again
+        # not after a stop, because it must begin again
         if not task.cancelled():
             self._ended[metadata.place] = _Ended(metadata, self._steady())
 
@@ -196,7 +195,7 @@ class RolloutsByTick:
 
 
 class _Place(JobPlace):
-    """The ConfigMap of an intent; that of another shard does not exist."""
+    """The ConfigMap of an intent; an intent of another shard does not exist here."""
 
     def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
         super().__init__(opened, metadata.place, RolloutView(rollouts.say))
@@ -223,7 +222,7 @@ class _Place(JobPlace):
 
 
 class _SharedServers(ClusterServers):
-    """The servers of one of many rollouts: a look waits for its turn; a status that changed is read."""
+    """The servers of one of many rollouts: reads wait for their turn, and skip unchanged statuses."""
 
     def __init__(
         self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent

@@ -1,4 +1,4 @@
-"""Serving this process's data over HTTP: the metrics of `twgen tick`, and the page."""
+"""Serves this process's data over HTTP: the metrics of `twgen tick`, and the page."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ class Response(NamedTuple):
 
 
 class _OnlyTask(WSGITask):
-    """The answer to the one request of a connection: a client may send more, and read none of the answers."""
+    """Answers the only request of a connection: a client might send more, and read no answer."""
 
     def build_response_header(self) -> bytes:
         self.set_close_on_finish()
@@ -66,7 +66,7 @@ class _OnlyTask(WSGITask):
 
 
 class _Connection(HTTPChannel):
-    """A client's connection, which keeps nobody else out, however slowly it sends or reads."""
+    """A client's connection, which blocks no other client, however slowly it sends or reads."""
 
     task_class = _OnlyTask
     _begun = 0.0
@@ -78,7 +78,7 @@ class _Connection(HTTPChannel):
             min(waiting, key=attrgetter("creation_time")).handle_close()
 
     def received(self, data: bytes) -> bool:
-        """Read what has come of a request; the server itself closes only a client that sends nothing."""
+        """Read the available part of a request; the server itself closes only a client that sends nothing."""
         if not self.request:
             self._begun = time.monotonic()
         elif time.monotonic() - self._begun > _PATIENCE:
@@ -153,15 +153,15 @@ class Board:
     title: str = "Temporal workers"
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
-    """None: nothing has been read yet."""
+    """The time of the last read; None: there was none."""
     failure: str = ""
-    """Why the newest read failed; empty: it did not."""
+    """The failure of the newest read; empty: it succeeded."""
     offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
     """The buttons of a worker."""
     links: Links = field(default_factory=Links)
     """The pages elsewhere that rows link to."""
     _shown: tuple[object, ...] = ()
-    """Everything that the rendered bodies depend on, other than ages."""
+    """Everything that changes the rendered bodies, except ages."""
     _rendered: dict[tuple[str, bool], tuple[str, "_Body"]] = field(default_factory=dict)
     """The rendered page and part for the next requests, each with and without a failure: the newest one."""
 
@@ -177,7 +177,7 @@ class Board:
             self._shown, self._rendered = shown, {}
 
     def answer(self, request: Request) -> Response:
-        """The page; for a request of the open page itself, its current content."""
+        """The page; for a request by the open page itself, its current content."""
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
@@ -210,7 +210,7 @@ class _Body(NamedTuple):
     plain: bytes
     zipped: bytes
     tag: str
-    """It changes with the body; weak, as it is the same with and without compression."""
+    """It changes with the body. It is weak, because it is the same with and without compression."""
 
     @classmethod
     def of(cls, plain: bytes) -> Self:
@@ -235,7 +235,7 @@ class Exposed:
     board: Board
     metrics: bytes = b"# EOF\n"
     healthy_until: float = 0
-    """On the monotonic clock: the next check must succeed by then."""
+    """The time by the monotonic clock until which the next check must succeed."""
 
     def answer(self, request: Request) -> Response:
         """The answer at the path of the request."""

@@ -13,7 +13,7 @@ import click
 
 from twgen.cli.environment import RunContext, environment
 from twgen.cli.option_table import OPTIONS, release_name
-from twgen.cli.options import INPUT, MEASURING, given_options, mistyped_variables
+from twgen.cli.options import INPUT, MEASURING, OF_HELM, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator, PrometheusServer
@@ -35,14 +35,14 @@ def clock() -> datetime:
 
 @cache
 def _began() -> tuple[datetime, float]:
-    """The first moment for which a pause was measured, by the machine's clock and by an even one."""
+    """The first moment of a measured pause, by the machine's clock and by the monotonic clock."""
     from twgen.clients import deadline
 
     return clock(), deadline.monotonic()
 
 
 def steady() -> datetime:
-    """A moment for pauses of this process; no change of the machine's clock moves it."""
+    """The time for pauses of this process, unaffected by changes of the machine's clock."""
     from twgen.clients import deadline
 
     (began, at), now = _began(), deadline.monotonic()
@@ -61,7 +61,7 @@ class Settings:
     operator: Operator
     input: Input
     timeout: float
-    """Seconds for each answer of a server; in Argo CD, which stops a render, for all of them."""
+    """Seconds for each answer of a server; in Argo CD, which stops slow renders, for all answers."""
     via: Mapping[str, str]
     """The address to use instead of a Temporal server's address, by that address."""
     ca_files: Mapping[str, str]
@@ -86,7 +86,7 @@ class Settings:
     shards: int = 1
 
     def warn(self, lines: Iterable[str]) -> None:
-        """Print one warning for each line, unless the person wants none."""
+        """Print one warning for each line, unless --quiet is given."""
         if not self.quiet:
             warn(lines)
 
@@ -98,8 +98,8 @@ class Settings:
     def reading_deadline(self) -> "Deadline":
         """The deadline of a read that a command waits for, from now on.
 
-        At a terminal, each answer has its own: a rate limit may make the read of a fleet take long. A server
-        that is over its limit is asked again until the answer's deadline.
+        At a terminal, each answer has its own deadline: a rate limit can make the read of a fleet take long.
+        twgen asks a server over its limit again until the deadline of the answer.
         """
         from twgen.clients.deadline import AnswerDeadline, Deadline
 
@@ -108,7 +108,7 @@ class Settings:
     def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
         """The Prometheus servers that a command may ask.
 
-        Of two servers with one name, an option's overrides the operator's, and that a `mounted` one.
+        If names are equal, an option overrides the operator's server, and that overrides a `mounted` one.
         """
         servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
@@ -129,15 +129,15 @@ class Settings:
 
 
 def settings_outside_argocd(params: Mapping[str, Any]) -> Settings:
-    """The Settings of a command that the plugin of Argo CD may not run; raises InvalidInput there."""
+    """The Settings of a command; raises InvalidInput in the plugin of Argo CD, which may not run it."""
     if environment().is_plugin:
         command = click.get_current_context().command_path
-        raise InvalidInput(f"the Argo CD plugin can only render: run `{command}` elsewhere")
+        raise InvalidInput(f"the Argo CD plugin can only render: run `{command}` outside the plugin")
     return settings_of(params)
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
-    """The Settings of a command: its parameters, where it runs, and the operator's file."""
+    """The Settings of a command, from its parameters, its environment and the operator's file."""
     sources = Sources()
     context = environment()
     ca_files = dict(params.get("ca_file") or ())
@@ -159,8 +159,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
             warn([f"{', '.join(idle)} {verb} no effect with --snapshot: no server is read"])
     prometheus = params.get("prometheus") or ()
     if len({server.name for server in prometheus}) < len(prometheus):
-        raise InvalidInput("--prometheus gives the same name twice: give each name once")
-    unlisted = True if params.get("allow_unlisted_connections") else None
+        raise InvalidInput("two --prometheus options have the same name: give each name once")
     fields = {name: value for name, value in params.items() if value and name in Settings.__annotations__}
     return Settings(
         **{
@@ -172,19 +171,33 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
             "timeout": params.get("timeout") or context.timeout,
             "via": dict(params.get("via") or ()),
             "ca_files": ca_files,
-            "allow_unlisted_connections": False if params.get("only_listed_connections") else unlisted,
+            "allow_unlisted_connections": _allows_unlisted(params),
         }
     )
 
 
+def _allows_unlisted(params: Mapping[str, Any]) -> bool | None:
+    """Whether a connection without credentials needs no profile; None: the default of the environment."""
+    allow, only = "allow_unlisted_connections", "only_listed_connections"
+    chosen = [name for name in (allow, only) if params.get(name)]
+    if len(chosen) > 1:
+        # the command line overrides a variable
+        chosen = [name for name in chosen if given_options([name])]
+    if len(chosen) == 1:
+        return chosen == [allow]
+    if params.get(allow):
+        raise InvalidInput(f"{OPTIONS[allow].dashed} conflicts with {OPTIONS[only].dashed}: give one of them")
+    return None
+
+
 def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
     kind = params.get("input") or DIRECTORY
-    for name in INPUT[1:]:
+    for name in OF_HELM:
         if params.get(name) and kind != HELM:
             setting = context.settings_of_application.get(OPTIONS[name].name)
-            place = setting.source if setting else f"--{OPTIONS[name].name}"
+            place = setting.source if setting else OPTIONS[name].dashed
             helm = "input Helm" if setting else "--input Helm"
-            raise InvalidInput(f"{place} is for {helm}, but the input is {kind}")
+            raise InvalidInput(f"{place} works only with {helm}, but the input is {kind}")
     if kind == HELM and context.release and not params.get("release"):
         try:
             release_name(context.release)
@@ -205,8 +218,8 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
 
 
 KIND = "worker/"
-"""The beginning of the name of a worker in place of PATHs."""
-_NOT_BY_NAME = (*INPUT, "operator_config", "worker", "identity")
+"""The prefix of a worker's name in place of PATHs."""
+_NOT_BY_NAME = (*INPUT, "worker", "identity")
 
 
 class Named(NamedTuple):
@@ -217,7 +230,7 @@ class Named(NamedTuple):
 
 
 def named_worker(settings: Settings) -> Named | None:
-    """The worker that `worker/NAME` means; None: PATHs are given. Raises InvalidInput for a mixture."""
+    """The worker of `worker/NAME`; None: PATHs are given. Raises InvalidInput for a mixture."""
     paths = settings.paths
     names = [path for path in paths if path.startswith(KIND) and not Path(path).exists()]
     for path in paths if not names else ():
@@ -228,12 +241,12 @@ def named_worker(settings: Settings) -> Named | None:
     if not names:
         return None
     if len(paths) > 1:
-        raise InvalidInput(f"give one {KIND}NAME, and no PATHs beside it")
+        raise InvalidInput(f"{KIND}NAME must be the only argument: give no other name and no PATHs")
     name = names[0].removeprefix(KIND)
     if not is_worker_name(name):
         raise InvalidInput(f"{names[0]} is neither a file nor the name of a worker, such as worker/payments")
     if odd := given_options(_NOT_BY_NAME):
-        raise InvalidInput(f"{', '.join(odd)} is for PATHs: leave it out with {names[0]}")
+        raise InvalidInput(f"{', '.join(odd)} works only with PATHs: leave it out with {names[0]}")
     if settings.no_cluster:
         raise InvalidInput(f"{names[0]} is read from the cluster: leave out --no-cluster")
     if not (namespace := settings.namespace_rule.default):
@@ -242,5 +255,5 @@ def named_worker(settings: Settings) -> Named | None:
 
 
 def is_worker_name(text: str) -> bool:
-    """A WorkerDeployment may have this name, so it is safe in a shell and in a request."""
+    """Whether it can be the name of a WorkerDeployment, which is safe in a shell and in a request."""
     return re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text) is not None

@@ -1,6 +1,6 @@
 """The signals that end the program, and the object that a failed render prints into a pipe.
 
-It imports next to nothing: a signal may come during the other imports, which take most of a short run.
+It imports almost nothing: a signal may arrive during the other imports, which take most of a short run.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType
 
 _SIGNALLED = 128
-"""A program that a signal ends exits with this and the signal's number."""
+"""A program that a signal ends exits with this number plus the signal's number."""
 _SOON = 0.01
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
 # written by hand: a signal may have interrupted the import of what writes documents
@@ -33,7 +33,7 @@ def answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
 
 
 def answer_at_once() -> None:
-    """Let signals end the program at once: it has nothing to clean up yet."""
+    """Let signals end the program at once: there is nothing to clean up yet."""
     answer_signals(_end, _end)
 
 
@@ -45,7 +45,7 @@ def hold_signals() -> None:
 
 
 def interrupt_soon() -> None:
-    """Interrupt the program once more: a destructor, in which Python drops errors, has ended by then."""
+    """Interrupt the program again, after the destructor, in which Python drops errors."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, _SOON)
 
@@ -61,7 +61,7 @@ def code_of(number: int) -> int:
 
 
 def reason_of(code: int) -> str:
-    """The signal that an exit code stands for, as a line; empty: it stands for another end."""
+    """A line about the signal of an exit code; empty: no signal ended the program."""
     number = code - _SIGNALLED
     return f"ended by {signal.Signals(number).name}" if number in _ENDING else ""
 

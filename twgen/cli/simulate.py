@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
-from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
+from twgen.cli.options import INPUT, NAMES, Grouped, options, output_option, paths_argument
 from twgen.cli.output import counting, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
@@ -54,12 +54,13 @@ def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | 
 @output_option(*_REPORTS)
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
 @options("starts_per_hour", "failing")
-@options("snapshot", "now", *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
+@options("snapshot", "now", *INPUT, *NAMES, "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
-    """Predict a whole rollout: what would happen to traffic and to every version, and when.
+    """Predict a whole rollout: each change to the traffic and to the versions, with its time.
 
-    Reads no server and changes nothing. Without --snapshot, it begins as a deploy usually does: an earlier
-    version is current, and the target has just been committed.
+    Reads no server and changes nothing. With --snapshot, it begins with the state in the snapshot. Without
+    it, it begins with an assumed state: an earlier version is current, and the target has just been
+    committed.
 
     \b
     twgen simulate .

@@ -9,7 +9,7 @@ import click
 from twgen.cli.display import display, layout_for
 from twgen.cli.inputs import load_specs, paths_or_name_argument
 from twgen.cli.observer import Observer, observe
-from twgen.cli.options import INPUT, MEASURING, Grouped, options, output_option
+from twgen.cli.options import INPUT, MEASURING, NAMES, Grouped, options, output_option
 from twgen.cli.output import wants_tree, write
 from twgen.cli.settings import Named, Settings, named_worker, settings_of
 from twgen.errors import InvalidInput
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _rollout_statuses(status: Status) -> list[RolloutStatus]:
-    """The status of each worker as its cluster would keep it, since its target's last change if known."""
+    """The status of each worker in the form that its cluster stores, since its target's last change."""
     statuses = []
     for worker in status.workers:
         target = next((version for version in worker.versions if version.is_target), None)
@@ -74,7 +74,7 @@ def _selection(
     if not paths:
         return Selection([namespace_of(settings, everywhere=all_namespaces)])
     if all_namespaces:
-        raise InvalidInput("leave out -A with PATHs: their specs name their own namespaces")
+        raise InvalidInput("-A conflicts with PATHs, whose specs set their namespaces: leave out one of them")
     workers = load_specs(settings, needs_worker=True).workers
     return Selection(sorted({spec.namespace for spec in workers}), workers)
 
@@ -82,7 +82,7 @@ def _selection(
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
     from twgen.cli.following import RolloutState, follow
 
-    # without a worker, a script would continue as if its rollout had ended
+    # without a worker, a script would assume that its rollout has ended
     shown_as = display(output, color, detailed=verbose)
     with Observer(settings, needs_worker=True) as observer, shown_as as view:
         follow(
@@ -99,10 +99,10 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
 @output_option(*_REPORTS)
 @options(
     *("watch", "interval", "within", "snapshot", "now"),
-    *(*MEASURING, *INPUT, "identity", "namespace", "operator_config"),
-    within="With --watch, also on a terminal: exit when no rollout can continue by itself, or after"
-    " this time.",
-    namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, of the rollouts.",
+    *(*MEASURING, *INPUT, *NAMES),
+    within="Exit when no rollout can continue by itself, or after this time. Needs --watch.",
+    namespace="Use this Kubernetes namespace for documents that do not set one; with --from-cluster, for"
+    " the rollouts.",
 )
 @options(
     "from_cluster",
@@ -111,13 +111,13 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
     "quiet",
     "verbose",
     "color",
-    title="With -o html: title of the page, instead of one with the context of the kubeconfig.",
+    title="Use this title for the page, instead of one with the kubeconfig's context. Needs -o html.",
 )
 def command(output: str, color: str, watch: bool, interval: float, verbose: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the state of every worker and its versions, and the next change. Changes nothing.
+    """Show the state of each worker, its manager, its versions, and the next change. Changes nothing.
 
-    On a terminal, prints a tree, or a line for each of several workers, the worst last. Elsewhere, it prints
-    a line for each worker, version and warning.
+    On a terminal, it prints a tree for one worker, or a line for each of several, the most urgent last.
+    Elsewhere, it prints a line for each worker, version and warning.
 
     \b
     twgen status .
@@ -125,21 +125,22 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     twgen status --from-cluster -A
     twgen status workers/ --from-cluster -w --within 30m
 
-    --from-cluster shows the statuses that rollouts wrote in the cluster, and needs no Temporal. With PATHs,
-    it shows the rollouts of their workers. If the target of a rollout has another build ID than its spec, the
-    rollout of the spec has yet to begin. Without PATHs, a commit that has not been applied yet looks Settled.
+    --from-cluster shows the statuses that rollouts wrote in the cluster, without reading Temporal. With
+    PATHs, it shows only the rollouts of their workers: if the spec has another build ID than the target of
+    its rollout, the rollout of the spec has not begun. Without PATHs, `status` sees only what has been
+    applied: right after a push, it can report Settled for the previous commit.
 
-    If only some workers can be read, it shows these, and exits with 3 or 4. Another -o prints nothing then.
+    If some workers cannot be read, text output shows the others and exits with 3, or 4 after a timeout. Other
+    formats print nothing.
 
-    With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints one line
-    for each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled,
-    with 1 if one is Blocked, with 4 if --within has passed. It retries a failed read, but exits if the first
-    read fails.
+    With -w, it repaints the terminal until Ctrl-C. Elsewhere, or with -o json, it prints one line for each
+    change, and exits when no rollout can continue by itself: with 0 if every worker is Settled, with 1 if one
+    is Blocked, with 4 if --within has passed. It repeats a failed read, unless it is the first one.
     """
     settings = settings_of(params)
     if watch and output in _SERVED_BY:
         raise InvalidInput(
-            f"-o {output} cannot be used with -w: use `{_SERVED_BY[output]}`, which keeps serving it"
+            f"-o {output} cannot be used with -w: `{_SERVED_BY[output]}` serves it continuously"
         )
     patience = None
     if watch:
@@ -147,7 +148,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
 
         patience = Patience(params["within"], interval)
     elif params["within"]:
-        raise InvalidInput("--within needs -w: without it, nothing waits")
+        raise InvalidInput("--within needs -w: without it, the command does not wait")
     named = named_worker(settings)
     if params["from_cluster"] or params["all_namespaces"] or named:
         from twgen.cli.fleet import show_fleet
@@ -157,7 +158,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        # a program would take the workers that were read for all of them
+        # a program would assume that no other workers exist
         unread: list[Unread] | None = [] if output == "text" else None
         seen = observe(settings, unread)
         title = settings.page_title(seen.context)

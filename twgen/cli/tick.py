@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from twgen.cli.live import CommonPrometheus, Connections, Servers
-from twgen.cli.options import Grouped, options
+from twgen.cli.options import MEASURING, Grouped, options
 from twgen.cli.output import warn, write
 from twgen.cli.rolling import WorkerServers, sleep
 from twgen.cli.rollouts_by_tick import RolloutsByTick, metadata_of
@@ -49,31 +49,30 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _FIELD_MANAGER = "twgen-tick"
-"""The field manager of the statuses that no rollout writes."""
-_ASKS_NOBODY = "without --argocd-server, tick takes over no rollout whose hook Argo CD skips"
+"""The field manager of statuses that tick writes in place of a rollout."""
+_ASKS_NOBODY = "without --argocd-server, tick cannot take over rollouts whose hooks Argo CD skips"
 _BEGINNINGS = 4
-"""Of the workers, in as many looks."""
+"""The number of looks after which every worker has had its turn to be near the front."""
 _MISSED = 3
-"""How many checks may fail, one after the other, before it counts as unhealthy."""
+"""The number of checks that may fail in a row before tick counts as unhealthy."""
 
 
 @click.command(cls=Grouped)
 @options(
     *("all_namespaces", "namespace", "every", "metrics", "title", "shards", "shard"),
     *("argocd_server", "argocd_token_file", "argocd_ca_file"),
-    *("timeout", "via", "ca_file", "kubeconfig", "context", "only_listed_connections", "prometheus"),
+    *(name for name in MEASURING if name != "no_cluster"),
     *("operator_config", "quiet"),
     all_namespaces="Check the workers of every namespace.",
     namespace="Check the workers of this namespace.",
-    title="With --metrics: title of the page, such as the name of the cluster.",
-    timeout="Time limit for each answer of a server (20s).",
+    title="Show this title on the page, such as the name of the cluster. Needs --metrics.",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
-    """Keep Argo CD's rendered manifests up to date, in the cluster of the workers.
+    """Keep Argo CD's rendered manifests current, in the cluster of the workers.
 
     Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
     would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
-    the Job, so that it runs again.
+    the Job, and Argo CD creates it again.
 
     \b
     twgen tick -A --every 1m
@@ -83,16 +82,18 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     gc.enable()  # it may run for months
     settings = settings_of(params)
     if not settings.namespace and not all_namespaces:
-        raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all")
+        raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all namespaces")
     if all_namespaces:
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
     if settings.shards > 1 and params["shard"] is None:
-        raise InvalidInput(f"--shards {settings.shards} needs --shard: the number of this tick, from 0")
+        raise InvalidInput(
+            f"--shards {settings.shards} needs --shard: the index of this tick, counted from 0"
+        )
     if settings.shard >= settings.shards:
         shards = f"--shards ({settings.shards})"
-        raise InvalidInput(f"--shard must be below {shards}, since the first of them is 0")
+        raise InvalidInput(f"--shard must be below {shards}: the first index is 0")
     refreshes = _refreshes(settings, params)
     exposed = Exposed(Board(every or 0, settings.page_title(""), links=settings.operator.links))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
@@ -126,11 +127,11 @@ class _Checks(TickServers):
         self.opened = replace(opened, prometheus_of=ProjectPrometheus(settings, refreshes).of)
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
-        """The rollouts that this process carries out; None: it may carry out none."""
+        """The rollouts that this process carries out; None: it is not allowed to."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
         self.ended_well = True
-        """The newest check that has ended, if there was one."""
+        """Whether the newest finished check succeeded; true before the first."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
         # the first check describes every worker, so a single one has nothing to remember
         self._temporal_checks = Checks() if goes_on else None
@@ -154,7 +155,7 @@ class _Checks(TickServers):
         return failures
 
     async def _check(self) -> list[str]:
-        """Do everything that is due and possible; the failures."""
+        """Do everything that is due and possible; returns the failures."""
         settings, client = self.settings, self.opened.cluster_for("tick")
         records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(settings.timeout))
         status_of = {status.worker: status for status in records.statuses}
@@ -236,18 +237,18 @@ class _Checks(TickServers):
         self.warn([Bug.of(subject, error)])
 
     def warn(self, lines: Iterable[str]) -> None:
-        """Print one warning for each line; one about a bug once."""
+        """Print one warning for each line, but each bug only once."""
         warn(line for line in lines if not isinstance(line, Bug) or self.tick.is_new(line))
 
     def _renew(self) -> None:
-        """Use new connections from now on: a key or a certificate may have been renewed since it was read."""
+        """Replace the connections: a key or a certificate may have been renewed since it was read."""
         try:
             self.opened = self.servers.renewed(self.opened)
         except TwgenError as error:
             warn([str(error)])
 
     def stay_healthy(self, seconds: float = 0) -> None:
-        """Count as healthy for the time of some more checks, the last of which took `seconds`."""
+        """Count as healthy for some more checks; the last check took `seconds`."""
         longest = max(seconds, self.settings.timeout)
         until = time.monotonic() + _MISSED * (self.every + longest)
         self.exposed.healthy_until = max(until, self.exposed.healthy_until)
@@ -260,7 +261,7 @@ class _Checks(TickServers):
 
 
 async def _check_for_ever(checks: _Checks) -> NoReturn:
-    """Check again and again, and carry out rollouts meanwhile."""
+    """Check repeatedly, and carry out rollouts meanwhile."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
@@ -279,7 +280,7 @@ async def _check_and_report(checks: _Checks) -> None:
         checks.stay_healthy(seconds)
     checks.warn(failures)
     if seconds > checks.every:
-        warn([f"a check took {seconds:.0f} s, longer than --every: changes are noticed that much later"])
+        warn([f"a check took {seconds:.0f} s, longer than --every: tick notices changes late"])
     try:
         exposed.metrics = checks.metrics(seconds)
         if checks.ended_well:
@@ -303,7 +304,7 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
 
 
 class ProjectPrometheus:
-    """The Prometheus servers that a worker's Argo CD project may use, and those of the options."""
+    """The Prometheus servers that a worker's Argo CD project may use, and the servers in the options."""
 
     def __init__(self, settings: Settings, refreshes: Refreshes | None) -> None:
         self._settings, self._refreshes = settings, refreshes
@@ -330,9 +331,9 @@ def _print(line: str) -> None:
 
 
 def turned(workers: Sequence[Item], check: int) -> Sequence[Item]:
-    """The workers from another beginning in each look.
+    """The workers, rotated to another beginning for each check.
 
-    If the first ones hang, a server counts as silent before the last ones have their turn.
+    If the first workers hang, their server counts as silent before the last workers have their turn.
     """
     beginning = len(workers) * (check % _BEGINNINGS) // _BEGINNINGS
     return [*workers[beginning:], *workers[:beginning]]

@@ -53,9 +53,9 @@ _REPORTS = {
 @click.command(cls=Grouped)
 @paths_argument
 @output_option(*_REPORTS)
-@options(*INPUT, "namespace", "operator_config", "strict", "quiet")
+@options(*INPUT, "namespace", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Check specs and manifests, or the output of a render, without reading a server. Reports all problems.
+    """Check specs and manifests, or the output of a render, and report all problems. Reads no server.
 
     Exits with 1 if a spec is invalid; every other command exits with 2.
 
@@ -71,7 +71,7 @@ def command(output: str, **params: Any) -> None:
         failed = str(error)
         documents = Documents((), (failed,))
     except InvalidInput as error:
-        # an empty file is not a report: its reader would search for a bug in twgen
+        # an empty file would not be a report: its reader would suspect a bug in twgen
         if output != "text":
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
@@ -95,7 +95,7 @@ def command(output: str, **params: Any) -> None:
 
 
 def _report(validation: Validation, settings: Settings, output: str, failed: str) -> None:
-    """Write the report; in formats for programs, also print the lines of problems on stderr."""
+    """Write the report; for the formats of programs, also print the problems on stderr."""
     report = validation
     if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
         report = _in_files(validation, settings.input, settings.paths[0], failed)
@@ -127,7 +127,7 @@ def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Probl
     from twgen.specs.manifests import manifest_problems
 
     yield from cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))
-    # patches for kustomize and the templates of charts lack fields, and their folder is refused as a whole
+    # patches for kustomize and templates of charts lack fields, and twgen refuses their whole folder
     refused = {
         PurePath(document.source).parent for document in documents.documents if kinds.render_first(document)
     }
@@ -141,7 +141,7 @@ def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Probl
 
 
 def _without_schema(specs: Specs) -> str:
-    """` (2 documents without a schema)`: nothing checked their fields."""
+    """` (2 documents without a schema)`, whose fields were not checked."""
     from twgen.specs.manifest_schemas import has_schema
 
     count = sum(not has_schema(item.value) for item in (*specs.manifests, *specs.passthrough))
@@ -161,7 +161,7 @@ def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:
 
 
 def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:
-    """The same, with each rendered document at the file that it comes from, as these reports show files."""
+    """The same problems, with each rendered document under the file that it comes from."""
     from twgen.reading.templated import in_file
 
     def place_of(source: str) -> tuple[str, int, str] | None:

@@ -14,7 +14,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.planning.pruning import OldRecord
+from twgen.planning.forgetting import OldRecord
 from twgen.planning.reads import Unread
 from twgen.planning.worker_status import AttachedRead
 from twgen.records.intent import Intent

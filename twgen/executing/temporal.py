@@ -3,17 +3,18 @@
 import json
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, OneAtATime, TemporalClients
 from twgen.errors import NegativeAnswer, TwgenError
 from twgen.model.draining import Batch, BatchAction, BatchState, ScheduledAction
+from twgen.model.forgetting import ForgetReport
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.problem import counted
 from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.actions import announced_mark, batch_of, begun_mark, in_words, still_open
-from twgen.planning.pruning import OldRecord
+from twgen.planning.forgetting import OldRecord
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.routing.target import Target
 
@@ -169,16 +170,7 @@ def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Paylo
     return Payload(metadata={"encoding": b"json/plain"} if metadata is None else metadata, data=data)
 
 
-class Pruned(NamedTuple):
-    """The result of deleting old records."""
-
-    deleted: Sequence[str]
-    """Build IDs."""
-    refused: Sequence[str]
-    """Error messages, each with its build ID."""
-
-
-async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -> Pruned:
+async def delete_records(writer: TemporalWriter, worker: str, records: Sequence[OldRecord]) -> ForgetReport:
     """Delete the records one after another; stops after three errors."""
     deleted: list[str] = []
     refused: list[str] = []
@@ -191,7 +183,7 @@ async def delete_records(writer: TemporalWriter, records: Sequence[OldRecord]) -
             refused.append(f"{record.build_id}: {error}")
         else:
             deleted.append(record.build_id)
-    return Pruned(deleted, refused)
+    return ForgetReport(worker, tuple(deleted), tuple(refused))
 
 
 class Batches(Protocol):
@@ -223,7 +215,7 @@ async def begin(
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
         # an account that can start the operation but not mark it must not report it as done; a second one,
-        # started by `twgen drain`, counts for the same entry of the policy
+        # started by `twgen end`, counts for the same entry of the policy
         raise NegativeAnswer(
             f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to restart it,"
             " run the command that `twgen plan` shows with --again"

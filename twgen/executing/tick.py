@@ -29,8 +29,8 @@ from twgen.planning.draining.actions import (
     old_enough,
     settled_until,
 )
+from twgen.planning.forgetting import NextTry, OldRecord, records_to_forget
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.pruning import NextTry, OldRecord, records_to_prune
 from twgen.planning.reads import Unread, unread_lines
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.requests import refused_without_job
@@ -231,7 +231,7 @@ class Tick:
                 await self._write_status(observation, result)
                 await self._run_again(observation)
             with result.whatever_fails(name):
-                await self._prune(observation, result)
+                await self._forget(observation, result)
             with result.whatever_fails(name):
                 await self._drain(observation, result)
 
@@ -367,15 +367,15 @@ class Tick:
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
         """Some of the old records to delete by the worker's policy, if the operator permits it."""
-        if not self.allowed.prunes:
+        if not self.allowed.forgets:
             return []
         now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
         waiting = {build_id for build_id, again in kept.items() if again.at > now}
-        records = records_to_prune(observation.target)
+        records = records_to_forget(observation.target)
         # later checks delete the rest
         return [record for record in records if record.build_id not in waiting][:10]
 
-    async def _prune(self, observation: _Observation, result: TickResult) -> None:
+    async def _forget(self, observation: _Observation, result: TickResult) -> None:
         """Delete the records that are due, after a new check for open workflows."""
         worker, kept = observation.target.spec.worker_deployment, self.kept
         if not (due := self._records_due(observation)):
@@ -389,11 +389,11 @@ class Tick:
             kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
         servers = self.servers.of(target.spec)
         unneeded = await servers.without_open_workflows(due)
-        pruned = await delete_records(servers.temporal(target.identity), unneeded)
+        report = await delete_records(servers.temporal(target.identity), worker, unneeded)
         # a record that the server still lists is tried again after its pause
-        for build_id in pruned.deleted:
+        for build_id in report.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
-        result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in pruned.refused)
+        result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in report.refused)
 
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
         """Start the due actions on workflows of draining versions, and note those that already run."""

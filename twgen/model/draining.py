@@ -67,8 +67,8 @@ class EndedWorkflow:
 class PinnedWorkflows:
     """The open workflows that are pinned to a version, and those that ended recently."""
 
-    number: int
-    """Their number, as the server counts them."""
+    number: int | None
+    """Their number, as the server counts them; None: they were not counted."""
     listed: tuple[OpenWorkflow, ...] = ()
     """The newest of them; all, if there are no more."""
     oldest_at: datetime | None = None
@@ -114,16 +114,16 @@ class VersionInUse:
     """The build ID of the version."""
     status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
     """The status in Temporal, checked against routing and drainage."""
-    number: Annotated[int, Named("workflows")]
-    """The number of open workflows that are pinned to it, as the server counts them."""
+    number: Annotated[int | None, Named("workflows")]
+    """The number of open workflows that are pinned to it, as the server counts them. Null: not counted."""
     groups: tuple[WorkflowGroup, ...]
     """The open workflows by type and task queue. The largest group comes first."""
     grouped: int
     """How many workflows the groups contain. If that is fewer than all, they contain the newest."""
     oldest: Annotated[timedelta | None, Named("oldestSeconds"), WHOLE_SECONDS]
     """The age of the oldest workflow. Null: there is no workflow, or twgen did not find the oldest."""
-    ages: Annotated[tuple[AgeRange, ...], Each(least=len(AGES) + 1, most=len(AGES) + 1)]
-    """The workflows by age, youngest first."""
+    ages: Annotated[tuple[AgeRange, ...] | None, Each(least=len(AGES) + 1, most=len(AGES) + 1)]
+    """The workflows by age, youngest first. Null: a snapshot has no list of them."""
     failing: int
     """How many workflows have workflow tasks that keep failing."""
     paused: int

@@ -319,7 +319,7 @@ class TickSettings(NamedTuple):
     drains: bool = False
     """true: tick carries out the `draining` lists of RolloutPolicies, which can end workflows of draining
     versions."""
-    prunes: bool = False
+    forgets: bool = False
     """true: tick deletes the old versions in Temporal that `keepRecords` of a RolloutPolicy does not keep."""
     rollouts: bool = False
     """true: tick carries out the rollouts of workers with driver Tick. Its account then needs the rights of

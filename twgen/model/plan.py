@@ -215,7 +215,7 @@ class WorkerPlan:
     differs: Annotated[tuple[str, ...], Mark.LEFT_OUT] = ()
     """The fields of the pod template in which a new target differs from the current version. Absent: none, or
     the current version is not known."""
-    old_records: Annotated[tuple[str, ...], Named("prunes"), Mark.LEFT_OUT] = ()
+    old_records: Annotated[tuple[str, ...], Named("forgets"), Mark.LEFT_OUT] = ()
     """The versions that `twgen tick` deletes in Temporal once no workflow needs them, by the policy's
     `keepRecords`: build IDs. Absent if there are none."""
 

@@ -265,6 +265,8 @@ class VersionReport:
     """The next action that its sunset delays lead to. Null: none is known."""
     replicas: Annotated[int | None, Mark.INTERNAL] = field(default=None, compare=False)
     """As `VersionPlan` has them; None also: it was read from a document."""
+    is_autoscaled: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
+    """An autoscaler sets or will set its replicas; False also: it was read from a document."""
     is_patched: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
     """Its manifest gets a VersionPatch; False also: it was read from a document."""
 

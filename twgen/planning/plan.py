@@ -11,8 +11,8 @@ from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.draining.actions import planned_actions
+from twgen.planning.forgetting import full_warnings, records_to_forget
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
-from twgen.planning.pruning import full_warnings, records_to_prune
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.polling import queue_warnings
 from twgen.planning.routing.table import plan_worker_routing, rollback_warnings, unserved_traffic
@@ -71,7 +71,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         judgements=target.judgements,
         unserved=unserved_traffic(target),
         scheduled_actions=planned_actions(target),
-        old_records=tuple(record.build_id for record in records_to_prune(target)),
+        old_records=tuple(record.build_id for record in records_to_forget(target)),
     )
 
 

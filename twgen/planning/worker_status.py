@@ -47,6 +47,7 @@ from twgen.planning.routing.table import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, timed
 from twgen.planning.version_status import shares
+from twgen.planning.versions.facts import AUTOSCALERS
 from twgen.planning.versions.plan import holds_a_place, later_actions
 from twgen.versioning.names import MarkKey, read_mark
 
@@ -276,6 +277,9 @@ def _versions(
             because=version.because,
             next=later.get(version.build_id),
             replicas=version.replicas,
+            is_autoscaled=any(
+                item.kind in AUTOSCALERS for item in (*version.attached, *version.following, *version.waiting)
+            ),
             is_patched=bool(live and live.patch),
         )
 

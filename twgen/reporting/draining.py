@@ -53,7 +53,7 @@ def draining_markdown(report: DrainReport) -> str:
         rows = [f"| {' | '.join(_COLUMNS)} |", "| --- | --- | ---: | ---: | --- | --- |"]
         for version in worker.versions:
             cells = (
-                *(sentence(version.status), str(version.number), _oldest(version) or "-"),
+                *(sentence(version.status), _number(version), _oldest(version) or "-"),
                 *(_kept(version) or "-", _drained(version, report) or "-"),
             )
             rows.append(f"| {code(version.build_id)} | {' | '.join(cells)} |")
@@ -68,6 +68,9 @@ def _none_held(report: DrainReport) -> str:
 
 def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Iterator[str]:
     kept = f"; it still has {kept}" if (kept := _kept(version)) else ""
+    if version.number is None:
+        yield f"{worker} {version.build_id}: {version.status}, its workflows were not counted{kept}"
+        return
     if not version.number:
         why = "no workflow is pinned to it"
         if version.status is VersionStatus.DRAINING:
@@ -78,16 +81,18 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
     pinned = f"{counted(version.number, 'workflow')} {'is' if is_one else 'are'} pinned to it"
     oldest = f", the oldest is {_oldest(version)} old" if version.oldest is not None else ""
     yield f"{worker} {version.build_id}: {version.status}, {pinned}{oldest}{kept}"
-    if version.grouped < version.number:
+    if 0 < version.grouped < version.number:
         yield f"  the newest {version.grouped} of them:"
     for group in version.groups[:_MOST_GROUPS]:
         yield f"  {group.number:>7}  {group.workflow_type} on {group.task_queue}"
     if more := version.groups[_MOST_GROUPS:]:
         yield f"  {sum(group.number for group in more):>7}  of {counted(len(more), 'other kind')}"
-    ages = [
-        f"{number} below {in_days(below)}" if below else f"{number} older" for below, number in version.ages
-    ]
-    yield f"  age: {', '.join(ages)}"
+    if version.ages:
+        ages = (
+            f"{number} below {in_days(below)}" if below else f"{number} older"
+            for below, number in version.ages
+        )
+        yield f"  age: {', '.join(ages)}"
     if trouble := _trouble(version):
         yield f"  {trouble}"
     if version.ends_within:
@@ -104,8 +109,12 @@ def _trouble(version: VersionInUse) -> str:
         (version.waiting_for_child, "waiting for a child workflow"),
     ]
     trouble = ", ".join(f"{number} {trouble_kind}" for number, trouble_kind in parts if number)
-    is_sample = trouble and version.looked_at < version.number
+    is_sample = trouble and version.looked_at < (version.number or 0)
     return f"{trouble} (among the oldest {version.looked_at})" if is_sample else trouble
+
+
+def _number(version: VersionInUse) -> str:
+    return "-" if version.number is None else str(version.number)
 
 
 def _oldest(version: VersionInUse) -> str:

@@ -49,7 +49,7 @@ def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) 
     steps = ", then ".join(_action_phrase(scheduled, now) for scheduled in scheduled_actions)
     if not due:
         return f"{scheduled_actions[0].build_id}: {steps}"
-    command = f"`{_drain_command(due)}`"
+    command = f"`{_end_command(due)}`"
     how = f"to carry out the due action, run {command} (`twgen tick` does this if the operator allows it)"
     return f"{scheduled_actions[0].build_id}: {steps}; {how}"
 
@@ -71,7 +71,7 @@ def _action_phrase(scheduled: ScheduledAction, now: datetime) -> str:
     return f"{does} ({obstacle}{when})"
 
 
-def _drain_command(scheduled: ScheduledAction) -> str:
+def _end_command(scheduled: ScheduledAction) -> str:
     action = scheduled.what
     types = [f"--type {shlex.quote(name)}" for name in action.workflow_types]
     match action.action:
@@ -83,18 +83,19 @@ def _drain_command(scheduled: ScheduledAction) -> str:
             does = ["--move"] if action.needs_replay else ["--move", "--without-replay"]
         case BatchAction.CANCEL | BatchAction.TERMINATE:
             does = [f"--{action.action.lower()}"]
-    return " ".join(["twgen drain PATH", f"--version {shlex.quote(scheduled.build_id)}", *does, *types])
+    return " ".join(["twgen end PATH", f"--version {shlex.quote(scheduled.build_id)}", *does, *types])
 
 
 def replicas_cell(version: VersionReport) -> str:
-    """The replicas of a version: one number, or the old and the new number."""
+    """The replicas of a version: the number, the old and the new one, or what sets them in place of twgen."""
     live = version.pods.wanted if version.pods else None
     if version.action is VersionAction.DROP:
         return f"{live} → gone"
     if version.action is VersionAction.NONE:
         return "" if live is None else str(live)
     if version.replicas is None:
-        return "left out" if live is None else f"{live} (left out)"
+        by = "by autoscaler" if version.is_autoscaled else "by hand"
+        return by if live is None else f"{live} ({by})"
     return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
 
 

@@ -21,6 +21,7 @@ TIMELINE = "Timeline"
 STATUS = "Status"
 VALIDATION = "Validation"
 DRAIN_REPORT = "DrainReport"
+FORGET_REPORT = "ForgetReport"
 DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
 RENDER_FAILED = "RenderFailed"
@@ -44,7 +45,7 @@ _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {
         *(POLICY, SNAPSHOT, LEDGER, OPERATOR_CONFIG),
-        *(PLAN, STATUS, TIMELINE, VALIDATION, DRAIN_REPORT, DIAGNOSIS),
+        *(PLAN, STATUS, TIMELINE, VALIDATION, DRAIN_REPORT, FORGET_REPORT, DIAGNOSIS),
     },
 }
 APIS = {kind: api for api, kinds in _KINDS.items() for kind in kinds}

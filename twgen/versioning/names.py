@@ -55,7 +55,7 @@ class MarkKey(StrEnum):
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
     """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
-    """`twgen tick` or `twgen drain`: the entries of its policy's `draining` that have begun."""
+    """`twgen tick` or `twgen end`: the entries of its policy's `draining` that have begun."""
 
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"

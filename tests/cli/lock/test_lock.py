@@ -104,7 +104,7 @@ def test_ledger_of_a_worker_that_no_spec_describes_is_told_of(run: Run, specs: P
     locked(run)
     (specs / "mail.json").unlink()
     said = (
-        "specs/twgen.lock/shop.mail.yaml:4: versions[0].worker: no spec describes shop/mail: twgen"
+        "specs/twgen.lock/shop.mail.yaml:4: versions[0].worker: no spec describes shop/mail, so twgen"
         " renders none of its versions; remove this file once they have no work left"
     )
     for command in (("validate", "specs", "--strict"), ("lock", "specs", "--check", "--strict")):

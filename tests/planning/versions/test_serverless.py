@@ -23,8 +23,8 @@ from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.world import World
+from twgen.planning.forgetting import old_records
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import old_records
 
 
 def serverless(status: VersionStatus) -> Version:

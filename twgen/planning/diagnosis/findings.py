@@ -257,12 +257,12 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
     for spec in (item.spec for item in plan.workers):
         policy, temporal = spec.policy, world.workers[spec.key].temporal
         manager = temporal.manager_identity if temporal else None
-        ends = "its old versions keep their workflows until a person runs `twgen drain`"
-        keeps = "Temporal keeps its old versions until a person runs `twgen prune`"
+        ends = "its old versions keep their workflows until a person runs `twgen end`"
+        keeps = "Temporal keeps its old versions until a person runs `twgen forget`"
         keeps_records, is_by_tick = policy.keep_records is not None, policy.driver is Driver.TICK
         for field, is_set, permission, does, manager_before, otherwise, severity in (
             ("draining", policy.draining, "drains", "end workflows", manager, ends, advice),
-            ("keepRecords", keeps_records, "prunes", "delete old versions", manager, keeps, advice),
+            ("keepRecords", keeps_records, "forgets", "delete old versions", manager, keeps, advice),
             # a rollout claims the worker itself
             ("driver", is_by_tick, "rollouts", "carry out rollouts", None, _DOES_NOT_MOVE, Severity.PROBLEM),
         ):

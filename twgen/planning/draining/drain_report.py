@@ -9,7 +9,7 @@ from operator import attrgetter
 from twgen.model.draining import AGES, AgeRange, PinnedWorkflows, VersionInUse, WorkerInUse, WorkflowGroup
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.temporal import VersionStatus
-from twgen.model.world import LiveDeployment
+from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import HAD_TRAFFIC, IN_ROUTING
 from twgen.versioning.quantities import quantity_nanos
@@ -37,12 +37,20 @@ def worker_in_use(
 ) -> WorkerInUse:
     """The old versions of a worker that have open workflows or pods, or are still draining."""
     idle = versions_without_traffic(worker)
-    versions = (_version_in_use(version, pinned[version.build_id], now) for version in idle)
+    versions = (
+        _version_in_use(version, pinned.get(version.build_id, PinnedWorkflows(None)), now) for version in idle
+    )
     in_use = (
         item for item in versions if item.number or item.replicas or item.status is VersionStatus.DRAINING
     )
-    most_first = sorted(in_use, key=lambda version: (-version.number, version.build_id))
+    most_first = sorted(in_use, key=lambda version: (-(version.number or 0), version.build_id))
     return WorkerInUse(worker.spec.worker_deployment, worker.spec.temporal_namespace, tuple(most_first))
+
+
+def counted_workflows(world: WorkerWorld) -> dict[str, PinnedWorkflows]:
+    """The workflows of each version as a snapshot has them: their number, if they were counted."""
+    versions = world.temporal.versions if world.temporal else ()
+    return {version.build_id: PinnedWorkflows(version.open_workflows) for version in versions}
 
 
 def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime) -> VersionInUse:
@@ -73,7 +81,9 @@ def _version_in_use(version: VersionPlan, pinned: PinnedWorkflows, now: datetime
     )
 
 
-def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...]:
+def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...] | None:
+    if pinned.number is None or (pinned.number and not pinned.listed):
+        return None
     listed_ages = [now - workflow.started_at for workflow in pinned.listed]
     older = pinned.older_than or [sum(age > bound for age in listed_ages) for bound in AGES]
     bounds = [pinned.number, *older]
@@ -107,7 +117,7 @@ def _ends_within(pinned: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelt
     Each open workflow is compared with the recently ended workflows of its type that ran for longer than its
     age: the range is from their median to the slowest.
     """
-    if not pinned.number:
+    if pinned.number == 0:
         return None, ""
     if not pinned.are_listed:
         return None, "not all of its workflows are listed"

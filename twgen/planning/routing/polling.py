@@ -41,7 +41,7 @@ def why_unregistered(target: Target) -> tuple[str, Phase]:
     if not target.version and others >= MOST_VERSIONS:
         return (
             f"{state}, but knows {others} other versions. At its limit (by default {MOST_VERSIONS}) it"
-            " rejects polls of a new version until another one is deleted: `twgen prune` deletes old ones"
+            " rejects polls of a new version until another one is deleted: `twgen forget` deletes old ones"
         ), Phase.WAITING
     if target.deployment and obstacle:
         return f"{state}, because {obstacle.because}", obstacle.phase

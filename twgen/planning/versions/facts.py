@@ -291,7 +291,7 @@ def _newest(versions: Mapping[str, Version | None]) -> AbstractSet[str]:
 
 
 _STATUSES = {word.value: word for word in AttachedWhile}
-_SCALES_FROM_ZERO = {"HorizontalPodAutoscaler": False, "ScaledObject": True}
+AUTOSCALERS = {"HorizontalPodAutoscaler": False, "ScaledObject": True}
 """The kinds that set replicas, and whether they scale up from zero."""
 
 
@@ -322,7 +322,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
         return AttachedTo(tuple(item for item in resources if _is_wanted(version, item)))
     due = [resource for resource in resources if _is_wanted(version, resource)]
     leaving = [item for item in resources if item not in due and _has_copy(version, item)]
-    scalers = {*_SCALES_FROM_ZERO, *(resource.kind for resource in resources if resource.autoscales)}
+    scalers = {*AUTOSCALERS, *(resource.kind for resource in resources if resource.autoscales)}
 
     def role(item: AttachedResource | AttachedObject) -> str:
         return "replicas" if item.kind in scalers else item.kind
@@ -355,9 +355,9 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
     return [
         *(resource for resource in resources if resource.autoscales),
         *(
-            AttachedResource(item.name, {"kind": item.kind}, True, _SCALES_FROM_ZERO[item.kind])  # noqa: FBT003 - as it is
+            AttachedResource(item.name, {"kind": item.kind}, True, AUTOSCALERS[item.kind])  # noqa: FBT003 - as it is
             for item in _replaced(version)
-            if item.kind in _SCALES_FROM_ZERO
+            if item.kind in AUTOSCALERS
         ),
     ]
 

@@ -164,8 +164,8 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
         ("gate", gate_phrase(worker)),
         *(("metric", judgement_phrase(judged)) for judged in worker.analysis),
         *(("drains", actions_phrase(actions, now)) for actions in actions_of_versions(worker.draining)),
-        ("prunes", records_phrase(worker)),
-        ("owner", owner_phrase(worker)),
+        ("forgets", records_phrase(worker)),
+        ("manager", owner_phrase(worker)),
         ("request", asked_phrase(worker, now)),
         ("pods", "" if was_read else "the cluster was not read"),
     )
@@ -361,7 +361,7 @@ def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         asked,
         f"next: {next_change}" if next_change else "",
         f"gate {gate}" if gate else "",
-        f"owner: {owner}" if owner else "",
+        f"manager: {owner}" if owner else "",
     )
     # with a due time, the text of the reason counts down to it
     reason = "" if worker.waits_until else target_phrase(worker)
@@ -383,7 +383,7 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         )
         yield StatusLine(f"{name}: drains: {actions_phrase(actions, now)}", (name, "drains", *progress))
     if records := records_phrase(worker):
-        yield _line(name, f"prunes: {records}")
+        yield _line(name, f"forgets: {records}")
     for version in worker.versions:
         yield _version(name, version, now)
     if worker.unversioned_percentage is not None:

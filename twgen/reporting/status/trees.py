@@ -224,7 +224,7 @@ def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
     stands_out = worker.phase is Phase.BLOCKED or any(item.status in UNREGISTERED for item in target)
     styles = {"next": look[1], "target": look[1] if stands_out else ""}
     for label, text in head_phrases(worker, now):
-        yield from labelled(label, Text(text, styles.get(label, "")), width, "  ", len("target"))
+        yield from labelled(label, Text(text, styles.get(label, "")), width, "  ", len("manager"))
     for text in folded_warnings(worker):
         yield from warning(text, width, "  ")
 

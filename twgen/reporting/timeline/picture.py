@@ -16,6 +16,7 @@ from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.summary import (
     OUTCOMES,
     assumptions,
+    beginning,
     offset,
     rollout_phrase,
     route,
@@ -192,6 +193,7 @@ class _Panel:
         sentences = [
             *summary(worker),
             *(f"Note: {note}." for note in worker.notes),
+            f"Begins {beginning(worker, timeline)}.",
             f"Assumed: {assumed}.",
             (
                 f"Intervals of up to about {spoken(scale.to_scale_up_to, 1)} are to scale. Longer ones are"

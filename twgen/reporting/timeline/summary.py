@@ -48,11 +48,17 @@ def sunset_phrase(worker: WorkerTimeline) -> str:
     return f"scaled to zero {scaledown} after a version is drained, deleted {delete} later"
 
 
+def beginning(worker: WorkerTimeline, timeline: Timeline) -> str:
+    """The state at the beginning: the present one of a snapshot, or the usual one of a deploy."""
+    if timeline.is_usual or not timeline.begins:
+        current, target = worker.current_build_id, worker.target_build_id
+        return f"with an assumed state: {current} is current, and {target} has just been committed"
+    return f"with the present state, from the snapshot, at {timeline.begins:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
     """Each assumption that affects this worker, with the option that changes it."""
     assumed = timeline.assumptions
-    if timeline.is_usual:
-        yield f"an earlier version ({worker.current_build_id}) is current", "--snapshot"
     yield f"pinned workflows run {exactly(assumed.workflow_duration)}", "--workflow-duration"
     yield f"new pods poll after {exactly(assumed.startup)}", "--startup"
     if worker.rollout.gate:

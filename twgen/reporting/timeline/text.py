@@ -12,6 +12,7 @@ from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.summary import (
     OUTCOMES,
     assumptions,
+    beginning,
     offset,
     rollout_phrase,
     route,
@@ -44,6 +45,8 @@ def _worker(worker: WorkerTimeline, timeline: Timeline, width: int) -> Iterator[
     yield from heading(OUTCOMES[worker.outcome], worker.worker, worker.outcome, more, width)
     yield from labelled("rollout:", rollout_phrase(worker.rollout), width, "  ")
     yield from labelled("sunset:", sunset_phrase(worker), width, "  ")
+    real = " (--snapshot begins with the present state)" if timeline.is_usual else ""
+    yield from labelled("begins:", f"{beginning(worker, timeline)}{real}", width, "  ")
     assumed = ", ".join(f"{phrase} ({option})" for phrase, option in assumptions(worker, timeline))
     yield from labelled("assumed:", assumed, width, "  ")
     for note in worker.notes:

@@ -15,11 +15,12 @@ from twgen.errors import StateUnavailable
 from twgen.executing.ports import TickServers
 from twgen.executing.temporal import TemporalWriter, delete_records
 from twgen.executing.tick import Tick, TickResult, Worker
+from twgen.model.forgetting import ForgetReport
 from twgen.model.operator import TickSettings
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.pruning import OldRecord
+from twgen.planning.forgetting import OldRecord
 from twgen.planning.reads import Unread
 from twgen.records.intent import intent_of
 
@@ -30,7 +31,7 @@ OLD = [
 LONGEST_DRAINED_FIRST = [f"old{number}" for number in range(13, 1, -1)]
 
 
-class Pruning(TickServers):
+class Forgetting(TickServers):
     """A tick that looks at one worker, and what it was told to delete at each look."""
 
     def __init__(self, *, keep: int | None = KEPT, manager: str = "twgen/me", pauses: bool = False) -> None:
@@ -45,7 +46,7 @@ class Pruning(TickServers):
         self.holds: set[str] = set()
         self.fails = self.lists_deleted = False
         self.read_for_routing = 0
-        self.tick = Tick(self, self.said.append, TickSettings(prunes=True), goes_on=True)
+        self.tick = Tick(self, self.said.append, TickSettings(forgets=True), goes_on=True)
 
     def look(self, after: timedelta = timedelta()) -> TickResult:
         self.world = replace(self.world, taken_at=NOW + after)
@@ -84,53 +85,53 @@ class Pruning(TickServers):
 
 
 def test_records_go_ten_at_a_look_the_longest_drained_first_until_the_newest_are_left() -> None:
-    pruning = Pruning()
+    tick = Forgetting()
     for _ in range(3):
-        assert pruning.look().failures == []
-    assert pruning.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
-    assert pruning.said[0] == "shop/payments old13: deleted its record in Temporal, as its RolloutPolicy says"
-    assert len(pruning.said) == len(LONGEST_DRAINED_FIRST)
-    assert pruning.read_for_routing == 2, "each time by facts of then, and no longer once all are gone"
+        assert tick.look().failures == []
+    assert tick.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
+    assert tick.said[0] == "shop/payments old13: deleted its record in Temporal, as its RolloutPolicy says"
+    assert len(tick.said) == len(LONGEST_DRAINED_FIRST)
+    assert tick.read_for_routing == 2, "each time by facts of then, and no longer once all are gone"
 
 
 @pytest.mark.parametrize(
-    "pruning",
+    "tick",
     [
-        Pruning(keep=None),
-        Pruning(keep=len(OLD)),
-        Pruning(manager="ana"),
-        Pruning(manager=""),
-        Pruning(pauses=True),
+        Forgetting(keep=None),
+        Forgetting(keep=len(OLD)),
+        Forgetting(manager="ana"),
+        Forgetting(manager=""),
+        Forgetting(pauses=True),
     ],
     ids=["no policy", "few", "another manager", "no manager", "paused intent"],
 )
-def test_nothing_goes_that_the_policy_keeps_or_another_manages(pruning: Pruning) -> None:
-    assert pruning.look().failures == []
-    assert pruning.tried == []
+def test_nothing_goes_that_the_policy_keeps_or_another_manages(tick: Forgetting) -> None:
+    assert tick.look().failures == []
+    assert tick.tried == []
 
 
 def test_record_that_stays_is_tried_again_after_an_hour_and_then_ever_later() -> None:
-    pruning = Pruning()
-    pruning.holds, pruning.refuses = {"old13"}, {"old12": "it has pollers"}
-    assert pruning.look().failures == ["shop/payments: an old version was not deleted: old12: it has pollers"]
-    assert pruning.look(HOUR / 2).failures == []
-    pruning.tried.clear()
+    tick = Forgetting()
+    tick.holds, tick.refuses = {"old13"}, {"old12": "it has pollers"}
+    assert tick.look().failures == ["shop/payments: an old version was not deleted: old12: it has pollers"]
+    assert tick.look(HOUR / 2).failures == []
+    tick.tried.clear()
     hours = []
     for hour in range(1, 100):
-        pruning.look(hour * HOUR)
-        if pruning.tried and "old12" in pruning.tried.pop():
+        tick.look(hour * HOUR)
+        if tick.tried and "old12" in tick.tried.pop():
             hours.append(hour)
     assert hours == [1, 3, 7, 15, 31, 55, 79]
 
 
 def test_failure_to_count_is_no_reason_to_ask_at_every_look() -> None:
-    pruning = Pruning()
-    pruning.fails = True
-    assert pruning.look().failures == ["the server cannot count"]
-    pruning.look()
-    assert pruning.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
-    pruning.look(HOUR / 2)
-    assert len(pruning.tried) == 2
+    tick = Forgetting()
+    tick.fails = True
+    assert tick.look().failures == ["the server cannot count"]
+    tick.look()
+    assert tick.tried == [LONGEST_DRAINED_FIRST[:10], LONGEST_DRAINED_FIRST[10:]]
+    tick.look(HOUR / 2)
+    assert len(tick.tried) == 2
 
 
 def test_three_refusals_end_the_deletion() -> None:
@@ -140,14 +141,15 @@ def test_three_refusals_end_the_deletion() -> None:
                 raise StateUnavailable("it has pollers")
 
     records = [OldRecord(name, DAY) for name in "abcdef"]
-    pruned = asyncio.run(delete_records(cast("TemporalWriter", Refusing()), records))
-    assert (pruned.deleted, pruned.refused) == (["a"], [f"{name}: it has pollers" for name in "bcd"])
+    forgotten = asyncio.run(delete_records(cast("TemporalWriter", Refusing()), "shop/payments", records))
+    refused = tuple(f"{name}: it has pollers" for name in "bcd")
+    assert forgotten == ForgetReport("shop/payments", ("a",), refused)
 
 
 def test_record_that_a_server_lists_after_its_deletion_is_not_deleted_at_every_look() -> None:
-    pruning = Pruning()
+    tick = Forgetting()
 
-    pruning.lists_deleted = True
+    tick.lists_deleted = True
     for minute in range(30):
-        pruning.look(minute * HOUR / 60)
-    assert len([name for names in pruning.tried for name in names]) == len(LONGEST_DRAINED_FIRST)
+        tick.look(minute * HOUR / 60)
+    assert len([name for names in tick.tried for name in names]) == len(LONGEST_DRAINED_FIRST)

@@ -14,8 +14,8 @@ from twgen.errors import NegativeAnswer
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import Drainage, Version, VersionStatus
 from twgen.model.world import WorkerWorld
+from twgen.planning.forgetting import full_warnings, old_records, records_to_forget, without_workflows
 from twgen.planning.plan import worker_world
-from twgen.planning.pruning import full_warnings, old_records, records_to_prune, without_workflows
 
 OLD = [
     drained((30 + number) * HOUR, f"old{number}", created_at=ago((10 + number) * DAY)) for number in range(8)
@@ -143,7 +143,7 @@ def test_plan_warns_with_the_command_at_three_quarters_of_the_cap_of_more_than_a
     if warned:
         old = number - (keep or 5)
         assert f"Temporal knows {number + 2} of at most 100 versions, and {old} of them" in warnings[0]
-        assert "`twgen prune worker/payments -n shop`" in warnings[0]
+        assert "`twgen forget worker/payments -n shop`" in warnings[0]
 
 
 def test_plan_does_not_warn_of_records_that_nobody_can_delete() -> None:
@@ -151,16 +151,16 @@ def test_plan_does_not_warn_of_records_that_nobody_can_delete() -> None:
     assert full_warnings(SPEC, world(*busy), NOW) == ()
 
 
-def test_only_the_manager_prunes_and_only_what_the_policy_no_longer_keeps() -> None:
+def test_only_the_manager_forgets_versions_and_only_those_that_the_policy_no_longer_keeps() -> None:
     says = temporal(CURRENT, version("v3"), *OLD, traffic=routing("v2"))
     keeps_six = with_policy(SPEC, keep_records=6)
     target = target_in(situation(says, []), keeps_six)
     paused = replace(target.world, rollout=RolloutInCluster(is_paused=True))
-    assert [record.build_id for record in records_to_prune(target)] == ["old7", "old6"]
+    assert [record.build_id for record in records_to_forget(target)] == ["old7", "old6"]
     for other in (
         target_in(situation(says, [])),
         target_in(situation(says, None), keeps_six),
         target_in(situation(replace(says, manager_identity="somebody"), []), keeps_six),
         replace(target, world=paused),
     ):
-        assert records_to_prune(other) == ()
+        assert records_to_forget(other) == ()

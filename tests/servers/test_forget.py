@@ -75,7 +75,7 @@ class Story:
     def is_over(self) -> bool:
         """Every version but the last has drained for longer than its delays, as a plan sees it."""
         options = ("--kubeconfig", str(self.cluster.kubeconfig), *BY_HAND, "--dry-run", *PATIENT)
-        ended = run(self.folder, "prune", options=options)
+        ended = run(self.folder, "forget", options=options)
         assert ended.code == 0, ended
         return f"would delete the {len(BUILD_IDS) - 1 - KEPT_BY_HAND} records" in ended.stderr
 
@@ -108,15 +108,15 @@ def by_tick(story: Story) -> None:
     """It deletes what the policy no longer keeps, if its operator lets it."""
     operator, access = story.folder.parent / "operator.json", ("--kubeconfig", str(story.cluster.kubeconfig))
 
-    def lets(*, prunes: bool) -> None:
+    def lets(*, forgets: bool) -> None:
         head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
-        operator.write_text(json.dumps({**head, "rollout": {"image": "twgen"}, "tick": {"prunes": prunes}}))
+        operator.write_text(json.dumps({**head, "rollout": {"image": "twgen"}, "tick": {"forgets": forgets}}))
 
     def ticked() -> str:
         options = ("-n", story.namespace, "--operator-config", str(operator), *access, *PATIENT)
         return run(story.folder, "tick", options=options, takes_paths=False).stdout
 
-    lets(prunes=False)
+    lets(forgets=False)
     given = ("--operator-config", str(operator), "--identity", MANAGER, "-q", *PATIENT)
     rendered = run(story.folder, "render", options=(*given, "--no-cluster"))
     assert rendered.code == 0, rendered
@@ -126,9 +126,9 @@ def by_tick(story: Story) -> None:
     eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
     assert ticked() == "", "the operator does not let it"
     plan = run(story.folder, "plan", options=(*given, *access))
-    assert "prunes v1, v2, v3 and 1 more in Temporal" in " ".join(plan.stdout.split()), plan
+    assert "forgets v1, v2, v3 and 1 more in Temporal" in " ".join(plan.stdout.split()), plan
     story.hold()
-    lets(prunes=True)
+    lets(forgets=True)
     expected, said = deletable(KEPT_BY_TICK), list[str]()
 
     def all_gone() -> bool:
@@ -146,18 +146,18 @@ def by_hand(story: Story) -> None:
     """A person keeps fewer."""
     access = ("--kubeconfig", str(story.cluster.kubeconfig), "--identity", MANAGER)
     options = (*access, *BY_HAND, *PATIENT)
-    assert run(story.folder, "prune", options=options).code == 2, "it asks, and nobody is there"
+    assert run(story.folder, "forget", options=options).code == 2, "it asks, and nobody is there"
     expected, gone = deletable(KEPT_BY_HAND) - deletable(KEPT_BY_TICK), set[str]()
 
     def all_gone() -> bool:
-        ended = run(story.folder, "prune", options=("-y", "-o", "json", *options))
+        ended = run(story.folder, "forget", options=("-y", "-o", "json", *options))
         gone.update(json.loads(ended.stdout)["deleted"])
         assert gone == expected, ended
         return True
 
     eventually(all_gone, SOON)
     assert story.left == {*BUILD_IDS} - deletable(KEPT_BY_HAND)
-    again = run(story.folder, "prune", options=("-y", *options))
+    again = run(story.folder, "forget", options=("-y", *options))
     assert (again.code, again.stdout) == (0, f"{story.namespace}/greeter: deleted 0 records\n")
-    again = run(story.folder, "prune", options=("--dry-run", *options))
+    again = run(story.folder, "forget", options=("--dry-run", *options))
     assert "no version is old enough to delete its record" in again.stderr

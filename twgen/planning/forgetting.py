@@ -45,7 +45,7 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
     return tuple(sorted(records, key=lambda record: (-record.drained_for, record.build_id)))
 
 
-def records_to_prune(target: Target) -> tuple[OldRecord, ...]:
+def records_to_forget(target: Target) -> tuple[OldRecord, ...]:
     """The records that the policy no longer keeps; none unless we are the manager of the worker."""
     spec, world, keep = target.spec, target.world, target.spec.policy.keep_records
     if keep is None or not target.is_ours or world.deployments is None or world.rollout.is_paused:
@@ -81,7 +81,7 @@ def full_warnings(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[
     old = old_records(spec, world, now, spec.policy.keep_records or KEPT)
     if not old:
         return ()
-    command = f"twgen prune worker/{spec.name} -n {spec.namespace}"
+    command = f"twgen forget worker/{spec.name} -n {spec.namespace}"
     why = f"{len(old)} of them drained long ago: `{command}` deletes their records"
     return (f"Temporal knows {registered} of at most {MOST_VERSIONS} versions, and {why}",)
 
