@@ -16,7 +16,7 @@ SLOW := (server or packaging or heavy)
 # the fast tests once more, on the Python of the image; they keep all processors busy by themselves
 NEWER_PYTHON := tests/packaging/test_debian_python.py
 
-.PHONY: help demo demo-live demo-rollout stack test test-servers test-all lint servers bench bench-fleet cases docs documentation example schemas lock package workflows clean
+.PHONY: help demo demo-live demo-rollout stack test test-servers test-all lint servers bench bench-fleet cases docs documentation example home schemas lock package workflows clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 schemas: $(INSTALLED) ## Regenerate the schemas of all documents, pods and attached objects, and their addresses
 	@$(BIN)/python -m tools.schemas
 	@$(BIN)/python -m tools.kubernetes_schemas
+
+home: $(INSTALLED) ## Write the public addresses of pyproject.toml into schemas and pages, or none
+	@$(BIN)/python -m tools.home
 
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

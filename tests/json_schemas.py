@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parents[1] / "schemas"
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
 """By the names of their files."""
 REGISTRY = Registry().with_resources(
-    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
+    (schema.get("$id", f"{name}.json"), Resource.from_contents(schema)) for name, schema in SCHEMAS.items()
 )
 _LONGEST_MATCHED = 10_000
 

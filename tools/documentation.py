@@ -14,7 +14,6 @@ from tools.pictures import EXAMPLE, ROOT, output
 from tools.pictures import write as write_pictures
 from tools.plugin import actions_values_text, chart_values_text, plugin_text
 from tools.printed import DOCUMENTS_PART, documents_part
-from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
 from tools.reference import commands_page
@@ -70,7 +69,6 @@ def main() -> None:
     replace_part(ROOT / "docs" / "json.md", DOCUMENTS_PART, documents_part())
     for schema, kind in KINDS.items():
         replace_part(ROOT / "docs" / kind.page, kind.name, field_lists(schema))
-    CATALOG.write_text(catalog_text())
     replace(ROOT / "docs" / "troubleshooting.md", "✗ account", diagnosed())
     for told in rollbacks():
         replace(ROOT / "docs" / "rollback.md", told.partition(": ")[0], told)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tools.published_schemas import SCHEMAS
+from tools.home import SCHEMAS, addressed, home
 
 _RARE = re.compile(r"Old spelling|Has no effect|Must (be absent|not be)")
 """How the description of a field begins that almost no document has."""
@@ -85,14 +85,16 @@ def field_lists(schema_name: str) -> str:
         ("rare fields", rare, ""),
     ]
     link = f"[schema](../schemas/{schema_name}.json)"
-    return "\n".join(
+    lists = "\n".join(
         [
-            f"\nEditors check a file and complete its fields if its first line names the {link}:\n",
-            f"```text\n# yaml-language-server: $schema={schema['$id']}\n```\n",
+            f"\nEditors check a file and complete its fields if its first line names the {link}.",
+            "`/path/to/twgen` is your clone:\n",
+            f"```text\n# yaml-language-server: $schema=/path/to/twgen/schemas/{schema_name}.json\n```\n",
             *(_section(f"{kind.name}: {title}", fields, above) for title, fields, above in found if fields),
             "",
         ]
     )
+    return addressed(lists, home())
 
 
 def _section(title: str, fields: Iterable[_Field], above: str) -> str:

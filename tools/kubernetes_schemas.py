@@ -1,11 +1,10 @@
 """Write the schemas of pod templates, attached objects and manifests from the table of Kubernetes' types."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from tools.published_schemas import ROOT, SCHEMAS, schema_address
+from tools.home import ROOT, SCHEMAS, home, identified
 from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation.checks import Range
 from twgen.specs.validation.rules import FIELDS
@@ -40,7 +39,6 @@ def pod_template() -> dict[str, Any]:
     """The schema of a pod template, one definition for each Kubernetes type."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": schema_address("podtemplate.json"),
         "title": "The pod template of a worker",
         "$ref": f"#/$defs/{POD_TEMPLATE}",
         "$defs": definitions(POD_TEMPLATE),
@@ -60,7 +58,6 @@ def attached_objects() -> dict[str, Any]:
         branches.append({"if": this | {"required": ["apiVersion", "kind"]}, "then": then})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": schema_address("attachedobject.json"),
         "title": "An object that every version of a worker gets a copy of",
         "type": "object",
         "allOf": branches,
@@ -183,9 +180,7 @@ GENERATED = {
 
 if __name__ == "__main__":
     for path, schema in GENERATED.items():
-        path.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
-    for path in SCHEMAS.glob("*.json"):
-        moved = re.sub(
-            r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1
+        text = json.dumps(schema(), indent=1) + "\n"
+        path.write_text(
+            text if path.parent != SCHEMAS else identified(text, path.name, home()), encoding="utf-8"
         )
-        path.write_text(moved, encoding="utf-8")

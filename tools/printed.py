@@ -12,7 +12,7 @@ from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.reporting.test_draining import held, report
 from tests.strategies import NOW
-from tools.published_schemas import ROOT, SCHEMAS
+from tools.home import ROOT, SCHEMAS
 from tools.reasons import first_sentences
 from twgen.model.diagnosis import Diagnosis, Installation
 from twgen.model.forgetting import ForgetReport

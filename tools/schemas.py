@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from tools.descriptions import described, summary
-from tools.published_schemas import SCHEMAS, schema_address
+from tools.home import SCHEMAS, home, identified
 from tools.spec_schemas import HEAD, SPECS, spec_schema
 from twgen.model.diagnosis import Diagnosis
 from twgen.model.draining import DrainReport
@@ -59,11 +59,11 @@ def schema_text(document: str) -> str:
             record["properties"][name] = {"description": description} | record["properties"][name]
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": schema_address(f"{document}.json"),
         "title": title,
         **record,
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return identified(text, f"{document}.json", home())
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from string import Template
 
+from tools.home import Home
+from tools.home import home as public_home
 from twgen import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ def main() -> None:
     shutil.rmtree(_COPY, ignore_errors=True)
     # maintainers read the records of decisions in the repository
     shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
-    # at the addresses that they have as `$id`
+    # a schema with `$id` has this address
     shutil.copytree(ROOT / "schemas", _COPY / "schemas")
     (_COPY / "index.md").write_text(home((ROOT / "README.md").read_text()))
     linked = set()
@@ -60,16 +61,14 @@ def _link(link: re.Match[str]) -> str:
 def _configuration() -> Path:
     shutil.copytree(ROOT / "tools" / "site", _BUILD / "theme", dirs_exist_ok=True)
     file = _BUILD / "zensical.toml"
-    file.write_text(configuration())
+    file.write_text(configuration(public_home()))
     return file
 
 
-def configuration() -> str:
-    """The configuration of the site, with its own address, the source, and the version of twgen."""
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    return Template((ROOT / "zensical.toml").read_text()).substitute(
-        source=urls["Source"], address=urls["Documentation"], version=__version__
-    )
+def configuration(found: Home | None) -> str:
+    """The configuration of the site, with the version of twgen and the public addresses, if any."""
+    addresses = f'repo_url = "{found.source}"\nsite_url = "{found.site}"' if found else ""
+    return Template((ROOT / "zensical.toml").read_text()).substitute(addresses=addresses, version=__version__)
 
 
 def home(readme: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from tests.docs.pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "install.md").read_text()
+_AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 PROGRAMS = Path(sys.executable).parent
 
 
@@ -53,8 +54,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.packaging
 def test_first_command_installs_a_twgen_that_starts(clone: Path, tmp_path: Path) -> None:
-    commands = block_with("uv tool install .")
-    ended = run(f"{commands}command -v twgen\ntwgen version\n", clone, tmp_path / "home", "uv")
+    for command in (["init", "-q"], ["add", "-A"], [*_AUTHOR, "commit", "-qm", "A copy"]):
+        subprocess.run(["git", *command], cwd=clone, check=True)
+    commands = block_with("uv tool install .").replace("ADDRESS", str(clone))
+    ended = run(f"{commands}command -v twgen\ntwgen version\n", tmp_path, tmp_path / "home", "uv")
     assert ended.returncode == 0, ended.stderr
     *_, place, version = ended.stdout.splitlines()
     assert Path(place) == tmp_path / "home" / ".local" / "bin" / "twgen"

@@ -14,9 +14,9 @@ import pytest
 from tests.docs.pages import EXAMPLE, PAGES, ROOT, blocks, documents
 from tests.json_schemas import schema_problems
 from tools.fields import KINDS, Kind, field_lists
+from tools.home import SCHEMAS
 from tools.parts import parts, without_parts
 from tools.printed import DOCUMENTS, DOCUMENTS_PART, Printed, documents_part, json_documents
-from tools.published_schemas import SCHEMAS
 from tools.reference import commands_page
 from tools.website import home
 from twgen import __version__

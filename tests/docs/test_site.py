@@ -3,22 +3,25 @@
 import re
 import tomllib
 
+import pytest
+
 from tests.docs.pages import ROOT
+from tools.home import Home
 from tools.website import configuration
 from twgen import __version__
 
+HOMES = [None, Home("https://git.example.com/twgen", "https://twgen.example.com/")]
 
-def test_site_knows_the_version_and_the_one_address_of_the_source() -> None:
-    project = tomllib.loads(configuration())["project"]
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    address = urls["Source"]
-    assert (project["repo_url"], project["extra"]["version"]) == (address, __version__)
-    # the page for an address without a page finds its styles and links only with this one
-    assert project["site_url"] == urls["Documentation"]
+
+@pytest.mark.parametrize("found", HOMES, ids=["without a home", "with a home"])
+def test_site_knows_the_version_and_the_public_addresses(found: Home | None) -> None:
+    project = tomllib.loads(configuration(found))["project"]
+    assert project["extra"]["version"] == __version__
+    # the page for an address without a page finds its styles and links only with `site_url`
+    assert (project.get("repo_url"), project.get("site_url")) == (found or (None, None))
     header = (ROOT / "tools" / "site" / "partials" / "source.html").read_text()
     assert "{{ config.repo_url }}" in header
     assert "{{ config.extra.version }}" in header
-    assert (ROOT / "zensical.toml").read_text().count(address) == 0
 
 
 def test_pictures_that_the_styles_name_are_there() -> None:

@@ -1,4 +1,4 @@
-"""The files of .github fit the project: versions of Python, commands, folders, addresses."""
+"""The files of .github fit the project: versions of Python, commands and folders."""
 
 import re
 import subprocess
@@ -103,12 +103,3 @@ def test_dependabot_looks_at_every_go_module() -> None:
     [go] = [each for each in document(GITHUB / "dependabot.yml")["updates"] if "directories" in each]
     assert go["package-ecosystem"] == "gomod"
     assert go["directories"] == sorted(f"/{Path(file).parent}" for file in found)
-
-
-def test_every_address_of_the_project_is_below_the_two_of_its_metadata() -> None:
-    source, site = PROJECT["urls"]["Source"], PROJECT["urls"]["Documentation"]
-    listed = ["git", "grep", "-hoIE", r"https://[a-z.]*github[a-z.]*/[^ )\"]*twgen[^ )\"]*", "--", ":!tests"]
-    found = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    raw = source.replace("github.com", "raw.githubusercontent.com")
-    assert source in found
-    assert [address for address in found if not address.startswith((source, site, raw))] == []

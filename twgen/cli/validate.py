@@ -12,6 +12,7 @@ from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, pars
 from twgen.cli.options import INPUT, Grouped, options, output_option, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, settings_of
+from twgen.cli.version import source_address
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
 from twgen.planning.drivers import left_out
@@ -46,7 +47,7 @@ _REPORTS = {
     "text": validation_text,
     "json": lambda validation: json_text(VALIDATION.write(validation)),
     "junit": validation_junit,
-    "sarif": validation_sarif,
+    "sarif": lambda validation: validation_sarif(validation, source_address()),
 }
 
 

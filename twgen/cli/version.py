@@ -19,6 +19,14 @@ def commit() -> str:
         return ""
 
 
+def source_address() -> str:
+    """The public address of twgen's source, as the installed package names it. Empty: it names none."""
+    from importlib.metadata import metadata
+
+    urls = (url.partition(", ") for url in metadata("twgen").get_all("Project-URL") or ())
+    return next((address for label, _, address in urls if label == "Source"), "")
+
+
 @click.command(cls=Grouped)
 @output_option("text", "json")
 def command(output: str) -> None:

@@ -127,8 +127,8 @@ _MESSAGE = 1024
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
-def validation_sarif(validation: Validation) -> str:
-    """A SARIF 2.1.0 report, for GitHub code scanning and others."""
+def validation_sarif(validation: Validation, source: str = "") -> str:
+    """A SARIF 2.1.0 report, for GitHub code scanning and others. `source` is twgen's public address."""
     from twgen import __version__
 
     results = []
@@ -156,6 +156,8 @@ def validation_sarif(validation: Validation) -> str:
         for rule, (level, text) in _RULES.items()
     ]
     driver = {"name": "twgen", "version": __version__, "rules": rules}
+    if source:
+        driver["informationUri"] = source
     run = {"tool": {"driver": driver}, "results": results[:_RESULTS]}
     schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
     return json_text({"$schema": schema, "version": "2.1.0", "runs": [run]})
