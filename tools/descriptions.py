@@ -1,4 +1,4 @@
-"""The descriptions in the schemas: the docstrings of the classes that declare documents."""
+"""Take the descriptions in the schemas from the docstrings of the classes that declare documents."""
 
 import ast
 import inspect
@@ -9,7 +9,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, get_args
 
-from twgen.model.record_shapes import Example, Mark, OneOf, annotation_of, document_names, marks_of
+from twgen.model.record_shapes import Example, FieldRule, OneOf, annotation_of, document_names, marks_of
 
 
 def described(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def described(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), {})
         for name, inner in one_of.items():
             schema = _changed(schema, [name], partial(_described_choice, inner=inner))
-        if Mark.INLINE in marks:
+        if FieldRule.INLINE in marks:
             schema = described(schema, get_args(declared)[0])
         elif attribute in names and not one_of:
             change = partial(_described_field, declared=declared, description=docstrings.get(attribute, ""))
@@ -48,7 +48,7 @@ def _described_field(found: dict[str, Any], declared: Any, description: str) -> 
 def _changed(
     schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A copy of the schema with the field at a path changed; as it is if it has none there."""
+    """A copy of the schema with a change to the field at a path, if there is one."""
     first, *rest = path
     if first not in schema.get("properties", {}):
         return schema
@@ -58,7 +58,7 @@ def _changed(
 
 
 def _classes(declared: Any) -> list[type[Any]]:
-    """The classes that a type is made of."""
+    """The classes in a type."""
     inner = [item for part in get_args(declared) for item in _classes(part)]
     return [declared, *inner] if isinstance(declared, type) and declared is not NoneType else inner
 
@@ -68,7 +68,7 @@ def _is_record(kind: type[Any]) -> bool:
 
 
 def summary(kind: type[Any]) -> str:
-    """The first line of a class' docstring."""
+    """The first line of the class's docstring."""
     return (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
 
 

@@ -1,4 +1,4 @@
-"""Write anew what the documentation shows of the example: `make documentation`. Read the difference."""
+"""Regenerate the parts of the documentation that the program makes: `make documentation`. Read the diff."""
 
 import re
 import shutil
@@ -43,23 +43,23 @@ PLANS = {
         *("--now", "2026-11-21T05:35:00Z"),
     ),
 }
-"""The commands whose output the README shows, by how it begins."""
+"""The commands whose output the README shows, by the beginning of the output."""
 SHORT = "  in short:"
-"""How the end of a simulation begins."""
+"""The beginning of the last part of a simulation."""
 ROLLBACKS = {"snapshot.yaml": "v2.0.1", "before.yaml": "v1.4.2"}
-"""The image tags that the example goes back to: in mid-ramp, and from a version that is current."""
+"""The image tags of the rollbacks in the example: during a ramp, and after the version became current."""
 
 
 def main() -> None:
-    """Run the commands and put their output in its place."""
+    """Run the commands and insert their output."""
     for beginning, command in PLANS.items():
         replace(ROOT / "README.md", beginning, on_terminal(*command))
     rendered = objects(output(EXAMPLE, "render", ".", "--snapshot", "before.yaml"))
     replace(ROOT / "docs" / "concepts.md", "Deployment ", rendered)
     page = ROOT / "docs" / "watch.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
-    told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
-    replace(page, "… shop/payments  Waiting  Temporal", told)
+    shown = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
+    replace(page, "… shop/payments  Waiting  Temporal", shown)
     page = ROOT / "docs" / "rollout.md"
     replace(page, "✓ shop/payments  Settled", on_terminal("simulate", "."))
     picture = output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
@@ -70,8 +70,8 @@ def main() -> None:
     for schema, kind in KINDS.items():
         replace_part(ROOT / "docs" / kind.page, kind.name, field_lists(schema))
     replace(ROOT / "docs" / "troubleshooting.md", "✗ account", diagnosed())
-    for told in rollbacks():
-        replace(ROOT / "docs" / "rollback.md", told.partition(": ")[0], told)
+    for shown in rollbacks():
+        replace(ROOT / "docs" / "rollback.md", shown.partition(": ")[0], shown)
     page = ROOT / "docs" / "measured-ramps.md"
     replace(page, TITLE, ramps_text())
     replace(page, SHORT, foretold(page))
@@ -87,18 +87,18 @@ def main() -> None:
 
 
 def foretold(page: Path) -> str:
-    """What a simulation of the example comes to beside the policy of a page that measures it."""
+    """The result of simulating the example with the policy on this page."""
     blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     policy = next(text for text in blocks if "\n  analysis:\n" in text)
     with tempfile.TemporaryDirectory() as folder:
         specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
         (specs / "policy.yaml").write_text(policy)
-        told = on_terminal("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
-    return told[told.index(SHORT) :]
+        shown = on_terminal("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
+    return shown[shown.index(SHORT) :]
 
 
 def diagnosed() -> str:
-    """The lines of the doctor: a problem, a suggestion and a check that is not possible."""
+    """The output of `twgen doctor`: a problem, a suggestion, and a check that could not run."""
     account = Account("system:serviceaccount:shop:payments", "the Jobs of shop/payments")
     application = ArgoApplication(
         "argocd/payments", "twgen", is_automated=True, prunes=True, heals=False, renders_by_path=False
@@ -115,18 +115,18 @@ def diagnosed() -> str:
 
 def rollbacks() -> list[str]:
     """The plan of each rollback of the example."""
-    told = []
+    plans = []
     for snapshot, tag in ROLLBACKS.items():
         with tempfile.TemporaryDirectory() as folder:
             specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
             worker = specs / "worker.yaml"
             worker.write_text(worker.read_text().replace(":v3.0.0", f":{tag}"))
-            told.append(on_terminal("plan", ".", "--snapshot", snapshot, folder=specs))
-    return told
+            plans.append(on_terminal("plan", ".", "--snapshot", snapshot, folder=specs))
+    return plans
 
 
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
-    """The text that twgen shows on a terminal of 80 columns, without colours: a page has no room for more."""
+    """The text that twgen shows on a terminal with 80 columns, the width of a page, without colours."""
     code, shown = twgen_on_terminal([*command, "--color", "never"], folder, 80)
     if code:
         raise RuntimeError(code, shown)
@@ -134,7 +134,7 @@ def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
 
 
 def objects(manifests: str) -> str:
-    """A line for each object: its kind and its name."""
+    """A line with the kind and name of each object."""
     found = [(item["kind"], item["metadata"]["name"]) for item in read_documents(manifests)]
     width = max(len(kind) for kind, _ in found)
     return "".join(f"{kind:{width}}  {name}\n" for kind, name in found)
@@ -146,7 +146,7 @@ def replace_part(page: Path, name: str, text: str) -> None:
 
 
 def replace(page: Path, beginning: str, text: str) -> None:
-    """Put a text in place of the block that begins so."""
+    """Replace the block with this beginning by the text."""
     block = re.compile(rf"^```text\n{re.escape(beginning)}.*?^```$", re.MULTILINE | re.DOTALL)
     page.write_text(block.sub(lambda _: f"```text\n{text}```", page.read_text()))
 

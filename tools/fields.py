@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tools.home import SCHEMAS, addressed, home
 
 _RARE = re.compile(r"Old spelling|Has no effect|Must (be absent|not be)")
-"""How the description of a field begins that almost no document has."""
+"""The beginning of the description of a field that almost no document has."""
 _HEAD = ("apiVersion", "kind", "metadata")
 
 
@@ -18,7 +18,7 @@ class Kind(NamedTuple):
     name: str
     page: str
     rare: tuple[str, ...] = ()
-    """Fields that few documents have; all fields below them are rare too."""
+    """Fields that few documents have. All fields below them are rare too."""
 
 
 _CONTROLLER = "workerdeployment.md"
@@ -125,7 +125,7 @@ def _fields(
 
 
 def _resolved(field: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The field itself, if it only refers to another place of its own document."""
+    """The schema of the field. A reference to another place in the same document is resolved."""
     reference = str(field.get("$ref", ""))
     if not reference.startswith("#"):
         return field
@@ -136,12 +136,12 @@ def _resolved(field: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[
 
 
 def _is_described_elsewhere(field: Mapping[str, Any]) -> bool:
-    """It is a pod template, a Deployment or the like, or an old spelling of another field."""
+    """The field is described elsewhere: it is a pod template or Deployment, or has an old name."""
     return "$ref" in field and "properties" not in field and not str(field["$ref"]).startswith("#/$defs")
 
 
 def _values(field: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """Its type or its values; null, which is the same as absent, is left out."""
+    """The type or the values, without null, which means absent."""
     if "enum" in field or "const" in field:
         values = [value for value in field.get("enum", [field.get("const")]) if value not in {None, ""}]
         return f"({', '.join(f'`{_written(value)}`' for value in values)})"

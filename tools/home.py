@@ -78,7 +78,7 @@ def addressed(text: str, found: Home | None) -> str:
     """The text of a page with these addresses in place of any others."""
     for without, with_home in _PASSAGES:
         any_home = re.sub(r"\\{(source|site)\\}", r"https://\\S+?", re.escape(with_home))
-        text = re.sub(any_home, lambda _, without=without: without, text)
+        text = re.sub(any_home, without.replace("\\", r"\\"), text)
         text = text.replace(without, with_home.format(**found._asdict())) if found else text
     return text
 

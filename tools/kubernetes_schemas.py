@@ -9,7 +9,7 @@ from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation.checks import Range
 from twgen.specs.validation.rules import FIELDS
 from twgen.specs.validation.walk import MAY_BE_EMPTY
-from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, StructField, struct_fields
 
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 SCALARS: dict[str, dict[str, Any]] = {
@@ -28,15 +28,15 @@ ATTACHED = {
     for version, struct in kind.structs.items()
 }
 _OF_SPECS = {("apps/v1", "Deployment"): "DeploymentSpec", ("batch/v1", "Job"): "JobSpec", **ATTACHED}
-"""The kinds with a `spec` that `validate` checks, and the struct of it; those below have other fields."""
+"""The kinds whose `spec` is checked by `validate`, with its struct. The kinds below have other fields."""
 _WITH_MORE = ("ObjectMeta", "PodSpec")
-"""Structs of which manifests may have more fields than specs."""
+"""Structs that have more fields in manifests than in specs."""
 _RBAC = "rbac.authorization.k8s.io/v1"
 _WHOLE = [("v1", "ConfigMap"), ("v1", "ServiceAccount"), (_RBAC, "Role"), (_RBAC, "RoleBinding")]
 
 
 def pod_template() -> dict[str, Any]:
-    """The schema of a pod template, one definition for each Kubernetes type."""
+    """The schema of a pod template, with one definition for each Kubernetes type."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The pod template of a worker",
@@ -68,7 +68,7 @@ def attached_objects() -> dict[str, Any]:
 def manifests() -> dict[str, Any]:
     """The schemas of manifests by kind, version and group: `Deployment.v1.apps`.
 
-    They describe the fields that an API server keeps. A null is as if the field were absent.
+    They describe the fields that an API server keeps. Null means absent.
     """
     found = definitions("ObjectMeta", *_OF_SPECS.values(), *(kind for _, kind in _WHOLE), of_manifests=True)
     kinds = {_name(api_version, kind): found.pop(kind) for api_version, kind in _WHOLE}
@@ -91,7 +91,7 @@ def _name(api_version: str, kind: str) -> str:
 
 
 def definitions(*roots: str, of_manifests: bool = False) -> dict[str, Any]:
-    """A definition for each struct that these are made of, as specs or as manifests have it."""
+    """A definition for each struct in these, in specs or in manifests."""
     found: dict[str, Any] = {}
     waiting = list(roots)
     while waiting:
@@ -106,7 +106,7 @@ def definitions(*roots: str, of_manifests: bool = False) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
+def _struct(name: str, fields: Sequence[StructField]) -> dict[str, Any]:
     struct: dict[str, Any] = {"type": "object", "properties": {}}
     for field in fields:
         is_needed = field.required and field.default is None
@@ -121,10 +121,10 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
     return struct
 
 
-def _manifest_struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
+def _manifest_struct(name: str, fields: Sequence[StructField]) -> dict[str, Any]:
     struct = _closed({field.name: _field(name, field) for field in fields})
     if name.endswith("HorizontalPodAutoscalerSpec"):
-        # by a feature gate of the cluster
+        # a feature gate of the cluster allows it
         struct["properties"]["minReplicas"]["minimum"] = 0
     needed = [field.name for field in fields if field.required and field.default is None]
     needed += ["spec"] if name == POD_TEMPLATE else []  # optional only where a template may be empty
@@ -137,7 +137,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _field(struct: str, field: Field) -> dict[str, Any]:
+def _field(struct: str, field: StructField) -> dict[str, Any]:
     found = dict(_type(field.type))
     if field.enum:
         absent = [""] if field.written == "filled" and not field.required else []

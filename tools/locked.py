@@ -1,6 +1,6 @@
-"""What packages need, as it is locked, with hashes: `python tools/locked.py requirements.lock PACKAGE...`.
+"""Print locked dependencies with their hashes: `python tools/locked.py requirements.lock PACKAGE...`.
 
-It uses the standard library alone: an image is built with it before anything is installed.
+It uses only the standard library, because the build of an image runs it before anything is installed.
 """
 
 import re
@@ -11,7 +11,7 @@ _ENTRY = re.compile(r"^([\w.-]+)==.*\n(?: {4}--hash=.*\n)+ {4}# via((?: .*|\n {4
 
 
 def locked(lock: str, *packages: str) -> str:
-    """The entries of the packages and of all that they need; the locked project itself may be one."""
+    """The entries of the packages and of all their dependencies. The locked project may be one of them."""
     entries = {match[1]: match for match in _ENTRY.finditer(lock)}
     needed_by = {
         name: set(re.findall(r"^[ #]*(.+?)(?: \(pyproject\.toml\))?$", entry[2], re.MULTILINE))

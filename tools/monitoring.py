@@ -1,4 +1,4 @@
-"""The alerts of `twgen tick` for Prometheus' operator, and its dashboard: written by `make documentation`."""
+"""Write the alerts of `twgen tick` for the Prometheus operator, and its dashboard (`make documentation`)."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ _CHOSEN = '{namespace=~"$namespace", worker=~"$worker"}'
 
 
 def prometheus_rule_text() -> str:
-    """The rule file as an object of Prometheus' operator."""
+    """The rule file as an object of the Prometheus operator."""
     [rules] = read_documents(ALERTS.read_text())
     metadata = {"name": "twgen-tick"}
     rule = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": metadata}
@@ -43,7 +43,7 @@ def prometheus_rule_text() -> str:
 
 
 def dashboard_text() -> str:
-    """The dashboard as Grafana imports it, by the types of Grafana's own schema."""
+    """The dashboard for import into Grafana, built from the types of Grafana's own schema."""
     built = (
         Dashboard("Temporal workers by twgen")
         .uid("twgen")

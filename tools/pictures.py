@@ -1,4 +1,4 @@
-"""The pictures of the documentation, made from what the program prints: `make documentation`."""
+"""Make the pictures of the documentation from the output of the program: `make documentation`."""
 
 import re
 from base64 import b64decode
@@ -23,11 +23,11 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 FLEET = Path(__file__).parent / "fleet"
 THEMES = ("light", "dark")
 SCREEN = ("plan . --snapshot before.yaml", "status . --snapshot snapshot.yaml --now 2026-11-21T05:28:00Z")
-"""The commands that the picture of a terminal shows."""
+"""The commands in the picture of a terminal."""
 
 _COLUMNS = 80
 _WIDTH = 1120
-"""Of the window with the dashboard, in pixels."""
+"""The size of the window with the dashboard, in pixels."""
 _TERMINALS = {
     "light": TerminalTheme(
         (246, 247, 249),
@@ -42,7 +42,7 @@ _TERMINALS = {
          (110, 220, 230), (163, 173, 184)],
     ),
 }  # fmt: skip
-# rich's own format asks the network for a font
+# rich's own format downloads a font
 _TERMINAL = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
 <style>
@@ -72,11 +72,11 @@ _DARK = {
     "#a78bfa": "#5b45a8", "#0f766e": "#0f766e", "#9a5b2e": "#9a5b2e", "#475569": "#64748b",
     "#b3261e": "#ff9ea3",
 }  # fmt: skip
-"""The colours of a simulation in the dark."""
+"""The colours of a simulation on a dark page."""
 
 
 def write() -> None:
-    """Write all of them; the dashboard only when the page has changed, since no two browsers paint alike."""
+    """Write all pictures, but the dashboard only if its page has changed: browsers differ in pixels."""
     PICTURES.mkdir(exist_ok=True)
     for name, text in drawings().items():
         (PICTURES / name).write_text(text)
@@ -87,7 +87,7 @@ def write() -> None:
 
 
 def drawings() -> Mapping[str, str]:
-    """The pictures that are text, by file name."""
+    """The SVG pictures, by file name."""
     simulated = output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     rendered = output(
         *(EXAMPLE, "render", ".", "--snapshot", "snapshot.yaml", "--operator-config", "operator.yaml"),
@@ -103,7 +103,7 @@ def drawings() -> Mapping[str, str]:
 
 
 def dashboard() -> str:
-    """The page of five workers, each at another point of its rollout."""
+    """The page of five workers, each at a different point of its rollout."""
     operator = str(EXAMPLE / "operator.yaml")
     return output(
         *(FLEET, "status", "workers.yaml", "--snapshot", "snapshot.yaml", "--operator-config", operator),
@@ -112,7 +112,7 @@ def dashboard() -> str:
 
 
 def fingerprint(page: str) -> str:
-    """What a picture of the page is kept with, to notice that the page is another one."""
+    """A hash of the page that is stored with its picture, to detect that the page has changed."""
     return f"{sha256(page.encode()).hexdigest()}\n"
 
 
@@ -126,7 +126,7 @@ def _photograph(page: str) -> None:
             driver.get(file.as_uri())
             opened = "document.getElementById('shop/payments').open = true; document.activeElement.blur()"
             driver.execute_script(opened)
-            # a browser paints rows only once it has found that they can be seen
+            # the browser needs a moment before it paints rows that have become visible
             painted = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
             driver.execute_async_script(painted)
             height = driver.execute_script(
@@ -139,7 +139,7 @@ def _photograph(page: str) -> None:
 
 
 def output(folder: Path, *command: str) -> str:
-    """What twgen prints in a folder."""
+    """The output of twgen in a folder."""
     ended = forker().run(command, folder, ENVIRONMENT)
     ended.check_returncode()
     return ended.stdout
@@ -159,6 +159,6 @@ def _terminal(screen: str, theme: str) -> str:
 
 
 def _darkened(picture: str) -> str:
-    """The picture of a simulation in colours for a dark page; white words stay white."""
+    """The picture of a simulation in colours for a dark page. White words stay white."""
     kept = re.sub(r'(<text [^>]*fill=")#ffffff"', r'\1white"', picture)
     return re.sub(r"#[0-9a-f]{6}", lambda colour: _DARK[colour[0]], kept)

@@ -1,4 +1,4 @@
-"""What tells Argo CD of the plugin, and its Helm chart of the sidecar: written by `make documentation`."""
+"""Write the plugin's configuration for Argo CD, and the values for its Helm chart (`make documentation`)."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ _OF_CHART = (
     "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:"
     '{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}'
 )
-"""The image of Argo CD, as the chart fills it in."""
+"""The chart's template for the image of Argo CD."""
 
 
 def plugin_text() -> str:
@@ -68,14 +68,14 @@ def chart_values_text(*, with_programs: bool = False) -> str:
         field: [item for part in parts for item in part.get(field, ())] for field in ("env", "volumeMounts")
     }
     role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
-    # the chart fills these in
+    # the chart fills in these values
     account = '{{ include "argo-cd.repoServer.serviceAccountName" . }}'
     namespace = '{{ include "argo-cd.namespace" . }}'
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     copying = [item | {"image": _OF_CHART} for pod in pods for item in pod.get("initContainers", ())]
     values = {
         "repoServer": {
-            # Argo CD's own manifests have this; with the chart's default its own container gets the token too
+            # as in Argo CD's own manifests; by the chart's default, Argo CD's container would get the token
             "automountServiceAccountToken": False,
             "extraContainers": [{key: value for part in parts for key, value in part.items()} | lists],
             **({"initContainers": copying} if copying else {}),

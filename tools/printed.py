@@ -28,7 +28,7 @@ from twgen.yaml.reader import read_documents
 EXAMPLE = ROOT / "examples" / "three-versions"
 _MOVING = ("--snapshot", "snapshot.yaml", "--now", "2026-11-21T05:35:00Z")
 _WIDTH = 96
-"""Of a line of an example; a longer value is broken."""
+"""The longest line of an example. Longer values are wrapped."""
 
 
 class Printed(NamedTuple):
@@ -39,12 +39,12 @@ class Printed(NamedTuple):
     about: str
     schema: str
     shown: str
-    """The fields of the example, as GraphQL selects them; of a list with fields, its first item."""
+    """The fields of the example, selected as in GraphQL. For a list with fields, its first item is shown."""
     fields: str
     """The fields that most programs read."""
     task: str
     jq: str
-    """The command that does it."""
+    """The command for the task."""
 
 
 DOCUMENTS = (
@@ -166,10 +166,10 @@ def documents_part() -> str:
 
 @cache
 def json_documents() -> dict[str, Any]:
-    """A document of each kind, as twgen makes it."""
+    """A document of each kind, made by twgen."""
     recorded = read_documents((EXAMPLE / "snapshot.yaml").read_text())
     ledger = read_documents((EXAMPLE / "twgen.lock" / "shop.payments.yaml").read_text())
-    # what these say is read of servers
+    # these documents come from servers
     diagnosed = findings(
         Installation(clock_ahead=timedelta(seconds=45)),
         Plan(NOW, ()),
@@ -234,7 +234,7 @@ def _selected(fields: str) -> dict[str, Any]:
 
 
 def _excerpt(value: Any, shown: Any) -> Any:
-    """The fields that are shown; of a list whose items are shortened, the first one."""
+    """The fields to show. A list whose items are shortened is reduced to its first item."""
     if shown is ...:
         return value
     if isinstance(value, list):
@@ -243,7 +243,7 @@ def _excerpt(value: Any, shown: Any) -> Any:
 
 
 def _compact(value: Any, indent: str) -> str:
-    """JSON with as much on a line as fits."""
+    """JSON with long lines where they fit."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent + line) <= _WIDTH or not isinstance(value, dict | list):
         return line

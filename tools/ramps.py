@@ -1,4 +1,4 @@
-"""What the planner does to thousands of simulated ramps, as `make documentation` writes it."""
+"""Simulate thousands of ramps, and write the planner's decisions into a page (`make documentation`)."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -30,38 +30,38 @@ from twgen.versioning.names import MarkKey
 RAMPS = 1000
 BOUND, FAILING = 0.01, 0.2
 IN_FIRST_STEP = 100
-"""Workflows that start in the pause of the first step."""
+"""The number of workflows that start during the pause of the first step."""
 _STEPS = (
     RolloutStep(5, timedelta(minutes=10)),
     RolloutStep(25, timedelta(minutes=30)),
     RolloutStep(75, timedelta(hours=1)),
 )
 _APART = timedelta(seconds=30)
-"""From look to look."""
+"""The time between two checks."""
 _SEED = 20261125
 TITLE = "ramps  fails  is taken back"
-"""Above the figures; what each ramp is like comes below them."""
+"""The line above the figures. The assumptions are below them."""
 
 
 class Ramp(NamedTuple):
-    """How one ramp went."""
+    """The result of one ramp."""
 
     started: int
-    """Workflows on its version, until it was taken back or became current."""
+    """The workflows on its version before it was taken back or became current."""
     is_taken_back: bool
 
     @property
     def is_noticed_at_once(self) -> bool:
-        """It was taken back within its first step."""
+        """The ramp was taken back during its first step."""
         return self.is_taken_back and self.started <= IN_FIRST_STEP
 
 
 @cache
 def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
-    """So many ramps of a version that fails so often, at each of which the planner looks every half a minute.
+    """Simulate ramps of a version with this failure rate. The planner checks each one every half a minute.
 
-    Workflows start evenly and fail by chance. Ramps that have counted the same by the same look are one
-    world. At each look the planner is asked how many failures are too many.
+    Workflows start evenly and fail by chance. At each check the planner is asked once how many failures are
+    too many, because all ramps have the same number of workflows then.
     """
     draws, worker = Random(_SEED), _ramping()  # noqa: S311 - a simulation
     going, ended, before, now = [0] * number, list[Ramp](), 0, timedelta()
@@ -79,7 +79,7 @@ def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
 
 
 def ramps_text() -> str:
-    """The figures as the page has them."""
+    """The figures for the page."""
     well, bad = simulated_ramps(BOUND), simulated_ramps(FAILING)
     taken = 100 * sum(ramp.is_taken_back for ramp in well) / RAMPS
     at_once = 100 * sum(ramp.is_noticed_at_once for ramp in bad) / RAMPS
@@ -110,11 +110,11 @@ def _ramping() -> SimulatedWorker:
 
 
 def _started(now: timedelta) -> int:
-    """Workflows that have started on the target so long after its ramp began."""
+    """The workflows that have started on the target by this time after its ramp began."""
     started, begin = 0.0, timedelta()
     each = IN_FIRST_STEP / (_STEPS[0].percentage * (_STEPS[0].pause / _APART))
     for step in _STEPS:
-        # a look after the pause ends it
+        # the first check after the pause ends the step
         end = begin + step.pause + _APART
         started += each * step.percentage * (max(min(now, end) - begin, timedelta()) / _APART)
         begin = end
@@ -122,7 +122,7 @@ def _started(now: timedelta) -> int:
 
 
 def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]) -> int:
-    """Of these counts of failures of so many workflows, the largest that goes on; -1: none does."""
+    """The largest of these counts of failures with which the ramp continues. -1: it continues with none."""
     others: set[tuple[object, ...]] = set()
 
     def is_taken_back(failed: int) -> bool:

@@ -1,4 +1,4 @@
-"""The page of all reasons, from the tables themselves."""
+"""Make the page of all reasons from the tables themselves."""
 
 import ast
 import inspect
@@ -34,7 +34,7 @@ _GROUPS = {
     "Nothing to do": "The rollout continues by itself, or it is complete.",
 }
 _MOST = 25
-"""Words in a cell of a table."""
+"""The most words in a cell of a table."""
 _SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _OUTSIDE = (
     *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
@@ -64,7 +64,7 @@ class _Entry(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The heading. A reason of both tables is named alone if it is about a version."""
+        """The heading. If both tables have the reason, only the one of traffic has a longer heading."""
         is_of_both = isinstance(self.reason, RoutingReason) and self.reason in map(str, VersionReason)
         return f"{self.reason} of traffic" if is_of_both else self.reason
 
@@ -74,7 +74,7 @@ class _Entry(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The table of the page that lists it."""
+        """The table on the page with this reason."""
         needs_you, wait_first, nothing = _GROUPS
         if not self.what_to_do.startswith("Nothing"):
             return needs_you
@@ -128,7 +128,7 @@ def _rows(entries: Iterable[_Entry]) -> Iterator[str]:
 
 
 def first_sentences(text: str) -> str:
-    """The first sentences, as many as a cell holds."""
+    """The first sentences that fit into a cell."""
     first, *others = _SENTENCE.split(text)
     for sentence in others:
         if len(f"{first} {sentence}".split()) > _MOST:

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def write_with_cluster(name: str, snapshot: str, replicas: Mapping[str, int]) -> None:
-    """Write a snapshot with the Deployments of versions that have so many pods."""
+    """Write a snapshot with Deployments of versions that have these numbers of pods."""
     file = EXAMPLE / name
     file.write_text(snapshot)
     rendered = _twgen("render", EXAMPLE, "--snapshot", file, "-q")
@@ -85,7 +85,7 @@ def write_with_cluster(name: str, snapshot: str, replicas: Mapping[str, int]) ->
 
 
 def deployed_as(manifest: dict[str, Any], replicas: int, created_at: str) -> dict[str, Any]:
-    """A rendered Deployment as an API server returns it, once an autoscaler has sized it."""
+    """A rendered Deployment in the form that an API server returns after an autoscaler has scaled it."""
     sized = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale"}
     manifest["metadata"] |= {
         "uid": str(uuid5(NAMESPACE_URL, manifest["metadata"]["name"])),

@@ -1,4 +1,4 @@
-"""The page of all commands, their options and exit codes, from the tables of the program."""
+"""Make the page of all commands, options and exit codes from the tables of the program."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _options_of(command: click.Command) -> Iterator[str]:
-    """The table of its own options, and the groups that it has."""
+    """The table of the command's own options, and its groups of shared options."""
     shared = shared_options(command)
     grouped = {name for names in shared.values() for name in names}
     own = [

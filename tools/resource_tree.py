@@ -1,4 +1,4 @@
-"""The objects of an Application as a drawing in the manner of Argo CD's resource tree."""
+"""Draw the objects of an Application like Argo CD's resource tree."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ class _Node(NamedTuple):
     kind: str
     name: str
     health: str
-    """Empty: Argo CD knows none of this kind, or the example does not say."""
+    """Empty: Argo CD has no health for this kind, or it is unknown in the example."""
     wave: str
     below: "Sequence[_Node]" = ()
 

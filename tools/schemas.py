@@ -1,4 +1,4 @@
-"""The schemas of twgen's own documents, from the classes that declare them."""
+"""Make the schemas of twgen's own documents from the classes that declare them."""
 
 import json
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from twgen.reporting.timeline.document import TIMELINE
 
 
 class _Document(NamedTuple):
-    """A kind of document: its class, and how values of that are read and written."""
+    """A kind of document: its class, and the shape that reads and writes it."""
 
     kind: type[Any]
     shape: Shape
@@ -49,7 +49,7 @@ DOCUMENTS = {
 
 
 def schema_text(document: str) -> str:
-    """The schema of a document as its file has it."""
+    """The text of the file with a document's schema."""
     if document in SPECS:
         title, record = SPECS[document].title, spec_schema(SPECS[document])
     else:

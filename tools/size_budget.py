@@ -1,4 +1,4 @@
-"""The hard limits of files and functions, as CONTRIBUTING.md has them."""
+"""Check the limits of files and functions in CONTRIBUTING.md."""
 
 import ast
 import sys
@@ -9,7 +9,7 @@ FUNCTION_LIMIT = 60
 
 
 def main() -> int:
-    """Print every file and function over its limit."""
+    """Print each file and function that exceeds its limit."""
     files = functions = 0
     wrong: list[str] = []
     for path in sorted(Path("twgen").rglob("*.py")):

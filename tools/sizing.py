@@ -1,6 +1,6 @@
-"""What renders of many applications cost in the image: `python -m tools.sizing [APPLICATIONS[/AT ONCE]]...`.
+"""Measure renders of many applications in the image: `python -m tools.sizing [APPLICATIONS[/AT ONCE]]...`.
 
-Every render is the plugin's own command for one worker, and asks a real Temporal and a real API server.
+Each render runs the plugin's own command for one worker, with a real Temporal and a real API server.
 """
 
 import re
@@ -78,7 +78,7 @@ def main(asked: Sequence[str]) -> None:
 
 
 def _measured(commands: Sequence[Sequence[str]], at_once: int) -> str:
-    """What the commands cost together, with so many at once."""
+    """The total cost of the commands, with this many at a time."""
     started, most, waiting = time.monotonic(), 0, list(commands)
     running: dict[subprocess.Popen[bytes], float] = {}
     longest, failed, mine = 0.0, 0, psutil.Process()

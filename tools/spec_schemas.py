@@ -1,4 +1,4 @@
-"""The schema of each kind of spec: from the classes that declare its fields, and what it says of rules."""
+"""The schema of each kind of spec, from the classes that declare its fields, and from some rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -8,7 +8,7 @@ from twgen.model.analysis import PrometheusQuery, WorkflowFailures
 from twgen.model.draining import BatchAction, DrainingEntry
 from twgen.model.forms import LABEL, NAME, PERCENTAGE, SHARE
 from twgen.model.policy import Policy, Sample, VersionPatch
-from twgen.model.record_shapes import Field, Mark, Named, OneOf, fields_of, marks_of, or_null
+from twgen.model.record_shapes import Field, FieldName, FieldRule, OneOf, fields_of, marks_of, or_null
 from twgen.model.shapes import INT32, Schema, Shape
 from twgen.model.spec import Connection, Encoding, Gate, GateInput, Rollout, SecretKey, Strategy
 from twgen.specs import kinds, spec_document
@@ -25,25 +25,25 @@ _OF_ANY_KIND = {"required": ["objectRef"]}
 _POD_TEMPLATE = "podtemplate.json"
 
 
-def _there(name: str) -> Schema:
+def _present(name: str) -> Schema:
     return {"type": "object", "properties": {name: _NOT_NULL}, "required": [name]}
 
 
 def _exactly_one(*names: str) -> Schema:
-    return {"oneOf": [*map(_there, names), _NULL]}
+    return {"oneOf": [*map(_present, names), _NULL]}
 
 
 def _not_both(*names: str) -> Schema:
-    return {"not": {"allOf": [*map(_there, names)]}}
+    return {"not": {"allOf": [*map(_present, names)]}}
 
 
 def _with(name: str, schema: Schema) -> Schema:
-    """A mapping that has a field, which fits a schema."""
+    """A mapping with a field that fits a schema."""
     return {"required": [name], "properties": {name: schema}}
 
 
 def _when(name: str, condition: Schema, then: Schema, *, otherwise: Schema | None = None) -> Schema:
-    """A rule for a mapping whose field fits a condition. An absent field does not."""
+    """A rule for a mapping whose field fits a condition. An absent field does not fit."""
     rule = {"if": {"properties": {name: condition}, "required": [name]}, "then": then}
     return rule | ({"else": otherwise} if otherwise else {})
 
@@ -100,7 +100,7 @@ _RULES: dict[Any, Schema] = {
     },
     WorkerFields: {
         "allOf": [
-            {"anyOf": [_there("template"), _with("deployment", _there("template"))]},
+            {"anyOf": [_present("template"), _with("deployment", _present("template"))]},
             {
                 "not": {
                     "properties": {"deployment": {"type": "object"}, "template": _NOT_NULL},
@@ -110,11 +110,11 @@ _RULES: dict[Any, Schema] = {
         ]
     },
 }
-"""What a schema can say of rules between fields, by class."""
+"""The rules between fields that a schema can express, by class."""
 
 
 def _key_of(noun: str, about: str) -> Schema:
-    """A reference to a key that holds the input of a gate."""
+    """A reference to a key with the input of a gate."""
     descriptions = {
         "name": f"The name of the {noun}.",
         "key": f"The key of the {noun} that holds the input.",
@@ -136,7 +136,7 @@ def _same(name: str) -> Schema:
 
 _MARKS = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
 _GIVEN: dict[Any, dict[str, Schema]] = {}
-"""The schemas of fields that their types do not tell, by class and attribute."""
+"""The schemas of fields that do not follow from their types, by class and attribute."""
 
 
 def _mapping(kind: Any) -> Schema:
@@ -149,9 +149,9 @@ def _mapping(kind: Any) -> Schema:
         if one_of:
             properties = {field: or_null(_mapping(item)) for field, item in one_of.items()}
             more = {"properties": properties, **_exactly_one(*one_of)}
-        elif Mark.INLINE in marks:
+        elif FieldRule.INLINE in marks:
             more = _mapping(get_args(annotation)[0])
-        elif Mark.INTERNAL in marks:
+        elif FieldRule.INTERNAL in marks:
             continue
         else:
             [entry] = fields_of(kind, attribute, given=given, otherwise=_nested)
@@ -161,9 +161,9 @@ def _mapping(kind: Any) -> Schema:
 
 
 def _field(entry: Field) -> Schema:
-    """The schema of the mapping with this one field, which other mappings may hold."""
+    """The schema of the mapping with only this field. It may be inside other mappings."""
     path, shape, default = entry.name.split("."), entry.shape, entry.default
-    must_be_there = entry.required or Mark.OF_HOLDER in entry.marks
+    must_be_there = entry.required or FieldRule.OF_HOLDER in entry.marks
     schema = shape.schema
     if shape.may_be_empty and not must_be_there:
         schema = _or_empty(schema)
@@ -172,7 +172,7 @@ def _field(entry: Field) -> Schema:
         schema = schema | {"default": shape.write(default)}
     schema = {"properties": {path[-1]: schema if must_be_there else or_null(schema)}}
     schema |= {"required": [path[-1]]} if must_be_there else {}
-    about = next((mark.about for mark in entry.marks if isinstance(mark, Named)), "")
+    about = next((mark.about for mark in entry.marks if isinstance(mark, FieldName)), "")
     for depth, name in reversed(list(enumerate(path[:-1]))):
         is_innermost = depth == len(path) - 2
         description = {"description": about} if about and is_innermost else {}
@@ -184,7 +184,7 @@ def _field(entry: Field) -> Schema:
 
 
 def _nested(kind: Any, **_: Any) -> Shape:
-    """A shape of a class that has only a schema."""
+    """A shape for a class. It has only a schema."""
     return Shape(_unused, _unused, _GIVEN.get(kind, {}).get("") or _mapping(kind))
 
 
@@ -201,7 +201,7 @@ def _or_empty(schema: Schema) -> Schema:
 
 
 def _merged(first: Schema, second: Schema) -> Schema:
-    """One schema of a mapping that says what two of them say."""
+    """One schema of a mapping, with the rules of both."""
     merged = first | second
     for name in first.keys() & second.keys():
         if name == "required":
@@ -310,12 +310,12 @@ class _Spec(NamedTuple):
     about_kind: str
     fields: type[Any]
     about: str
-    """Of its `spec`."""
+    """The description of its `spec`."""
     name: Shape = NAME
     about_name: str = "The name: lower-case letters, digits, - and ., at most 253 characters."
     namespace: str = "The Kubernetes namespace."
     annotations: Mapping[str, Any] = {}
-    """Those that say something on the document itself."""
+    """The schemas of annotations that have an effect on the document itself."""
 
 
 SPECS = {
@@ -403,7 +403,7 @@ def spec_schema(spec: _Spec) -> dict[str, Any]:
 
 
 def _open(schema: Any) -> Any:
-    """The schema, but mappings may have more fields: another release of the controller knows other ones."""
+    """The schema without limits on fields: another release of the controller may have other fields."""
     if isinstance(schema, list):
         return [_open(item) for item in schema]
     if not isinstance(schema, dict):
@@ -417,7 +417,7 @@ def _open(schema: Any) -> Any:
 def _with_old_name(
     schema: dict[str, Any], old: Sequence[str], new: Sequence[str], place: str
 ) -> dict[str, Any]:
-    """The schema of the mapping at a place in which a field also has an old name, in the same mapping."""
+    """The schema of the mapping at `place`, with an old name for one of its fields."""
     first, *rest = old
     properties = dict(schema["properties"])
     if rest:
@@ -434,7 +434,7 @@ def _with_old_name(
         changed["required"] = [name for name in schema["required"] if name != new[0]]
         either = {"anyOf": [{"required": [name]} for name in (new[0], first)]}
         changed["allOf"] = [*schema.get("allOf", ()), either]
-    # a rule for the field as it is called today, or a third name of it
+    # a rule for the field under its present name, or under a third name
     changed["allOf"] = [
         rule | {"anyOf": [*rule["anyOf"], {"required": [first]}]} if _is_about(rule, new[0], first) else rule
         for rule in changed.get("allOf", ())

@@ -1,4 +1,4 @@
-"""Build the documentation as a site, and end with 1 when a link of it leads nowhere: `make docs`."""
+"""Build the documentation as a site: `make docs`. Exits with 1 if a link is broken."""
 
 import re
 import shutil
@@ -18,13 +18,13 @@ _SITE = ROOT / "site"
 _LINK = re.compile(r"\]\(\.\./([^)#]+)(#[^)]*)?")
 """A link from a page to a file outside `docs`, and its anchor."""
 _FROM_THE_ROOT = re.compile(r"""(\]\(|src="|srcset="|href=")(?!https?:|\.\./|#)(?:docs/)?""")
-"""The beginning of a link of the README, with the folder that the pages are in."""
+"""The beginning of a link in the README, with the folder of the pages."""
 _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
-"""A quotation of the README that begins with bold words: GitHub and PyPI know no other box."""
+"""A quotation in the README that begins with bold words: GitHub and PyPI have no other form of a box."""
 
 
 def main() -> None:
-    """Copy the pages, with every file that they link to outside `docs`, and build the site from the copy."""
+    """Build the site from a copy of the pages and of all files outside `docs` that they link to."""
     shutil.rmtree(_COPY, ignore_errors=True)
     # maintainers read the records of decisions in the repository
     shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
@@ -40,7 +40,7 @@ def main() -> None:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
-    # by the makers of Material for MkDocs, whose support ends in May 2027; it checks links and anchors itself
+    # zensical is by the makers of Material for MkDocs, whose support ends in May 2027; it checks links itself
     built = subprocess.run(
         [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", _configuration()],
         cwd=_BUILD,
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _link(link: re.Match[str]) -> str:
-    """The same link within the site; a file that is shown as text has no anchors."""
+    """The same link within the site. A file that is shown as text has no anchors."""
     anchor = link[2] if link[1] == "README.md" else ""
     return f"]({_place(link[1])}{anchor or ''}"
 
@@ -72,7 +72,7 @@ def configuration(found: Home | None) -> str:
 
 
 def home(readme: str) -> str:
-    """The README as a page of `docs`: its links begin in that folder, and its warning is an admonition."""
+    """The README as a page of `docs`. Its links start there, and its warning becomes an admonition."""
     page = _FROM_THE_ROOT.sub(lambda link: link[1] + ("" if link[0].endswith("docs/") else "../"), readme)
     return _WARNING.sub(_box, page)
 
@@ -83,7 +83,7 @@ def _box(warning: re.Match[str]) -> str:
 
 
 def _place(path: str) -> str:
-    """Other files are copied as text: a browser would download YAML, and Markdown would become a page."""
+    """The copy of a file. Most become text: browsers download YAML, and Markdown would become a page."""
     if path == "README.md":
         return "index.md"
     if path.startswith("schemas/"):

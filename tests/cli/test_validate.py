@@ -418,7 +418,7 @@ def test_strict_raises_the_level_of_a_warning_and_not_its_rule(run: Run, story: 
             (result["ruleId"], result["level"], ended.returncode, ended.stderr.count("package.json"))
             for result in json.loads(ended.stdout)["runs"][0]["results"]
         ]
-    assert levels == [("doubtful", "warning", 0, 0), ("doubtful", "error", 1, 1)]
+    assert levels == [("not-a-spec", "warning", 0, 0), ("not-a-spec", "error", 1, 1)]
 
 
 @pytest.mark.parametrize("driver", ["Hook", "Job"])

@@ -2,7 +2,7 @@ from typing import Annotated, NamedTuple
 
 import pytest
 
-from twgen.model.record_shapes import Mark, OneOf, record_of
+from twgen.model.record_shapes import FieldRule, OneOf, record_of
 
 
 class _Inner(NamedTuple):
@@ -10,7 +10,7 @@ class _Inner(NamedTuple):
 
 
 class _Inline(NamedTuple):
-    inner: Annotated[_Inner, Mark.INLINE]
+    inner: Annotated[_Inner, FieldRule.INLINE]
 
 
 class _OneOf(NamedTuple):

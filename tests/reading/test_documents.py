@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from twgen.model.problem import Document, Place, Problem
+from twgen.model.problem import Document, DocumentPath, Problem
 from twgen.reading.documents import Sources, located
 
 TEXT = "kind: List\nitems:\n- a: 1\n- b:\n    c: 2\n"
@@ -22,7 +22,7 @@ def test_item_of_a_list_has_its_own_line(document: Document) -> None:
 
 
 def test_other_place_stands_at_the_end_of_the_message(document: Document) -> None:
-    other = Place(document, "items[0].a")
+    other = DocumentPath(document, "items[0].a")
     problem = Problem.at(document, "c", "is there twice; the other is at", other)
     ((found, _),) = located([problem], Sources())
     assert found.message == f"is there twice; the other is at {document.source}:3"
@@ -30,7 +30,7 @@ def test_other_place_stands_at_the_end_of_the_message(document: Document) -> Non
 
 def test_file_is_read_once_for_all_its_problems(document: Document) -> None:
     sources = Counting()
-    first = Place(document, "items[0].a")
+    first = DocumentPath(document, "items[0].a")
     problems = [Problem.at(document, "c", f"is wrong {n}", first) for n in range(2000)]
     assert {line for _, line in located(problems, sources)} == {5}
     assert sources.reads == 1

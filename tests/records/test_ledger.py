@@ -13,7 +13,7 @@ import pytest
 from tests.records.ledgers import CONNECTIONS, connected, entry, ledger, spec
 from twgen.errors import InvalidInput
 from twgen.model.policy import EnvironmentNames
-from twgen.model.problem import Document, Place
+from twgen.model.problem import Document, DocumentPath
 from twgen.model.spec import Connection
 from twgen.records.ledger import parse_ledgers, updated_text, write_entry
 from twgen.versioning.build_ids import pod_template_hash
@@ -204,7 +204,7 @@ def test_version_with_two_deployments_is_refused_with_both_places() -> None:
     assert problem.message == (
         "shop/payments v1 appears twice, with different Deployments: keep the one that ran; the other is at"
     )
-    assert problem.other == Place(documents[0], "versions[0]")
+    assert problem.other == DocumentPath(documents[0], "versions[0]")
 
 
 def test_version_that_is_recorded_twice_alike_is_no_problem() -> None:

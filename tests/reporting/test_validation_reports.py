@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twgen.model.problem import Document, Problem
+from twgen.model.problem import DEPRECATED, Document, Problem, Rule
 from twgen.reporting.problems import (
     VALIDATION,
     Located,
@@ -29,6 +29,7 @@ def located(file: str, path: str, message: str, line: int | None = 3) -> Located
     return Located(Problem(Document(file, 0, {}), path, message), line)
 
 
+CAN_MOVE = Rule("can-move", "The image can change.")
 FOUND = Validation(
     files=("specs/a.yaml", "specs/b.yaml", "specs/c.yaml"),
     unreadable=("specs/d.yaml:7: did not find expected node content", "specs/e is a link to nothing"),
@@ -36,8 +37,8 @@ FOUND = Validation(
         located("specs/a.yaml", "spec.replicas", "is no number"),
         located("specs/a.yaml", "", "is there twice", None),
     ),
-    warnings=(located("specs/b.yaml", "spec.image", "can move"),),
-    deprecations=(located("specs/b.yaml", "spec.cutover", "is called rollout now"),),
+    warnings=(located("specs/b.yaml", "spec.image", CAN_MOVE("can move")),),
+    deprecations=(located("specs/b.yaml", "spec.cutover", DEPRECATED("is now rollout")),),
 )
 
 
@@ -81,11 +82,26 @@ def test_sarif_has_rule_level_file_and_line_of_every_result() -> None:
     assert told == [
         ("unreadable", "error", "specs/d.yaml", 7, "did not find expected node content"),
         ("unreadable", "error", ".", 1, "specs/e is a link to nothing"),
-        ("invalid", "error", "specs/a.yaml", 3, "spec.replicas: is no number"),
-        ("invalid", "error", "specs/a.yaml", 1, "is there twice"),
-        ("doubtful", "warning", "specs/b.yaml", 3, "spec.image: can move"),
-        ("deprecated", "note", "specs/b.yaml", 3, "spec.cutover: is called rollout now"),
+        ("invalid-value", "error", "specs/a.yaml", 3, "spec.replicas: is no number"),
+        ("invalid-value", "error", "specs/a.yaml", 1, "is there twice"),
+        ("can-move", "warning", "specs/b.yaml", 3, "spec.image: can move"),
+        ("deprecated-name", "note", "specs/b.yaml", 3, "spec.cutover: is now rollout"),
     ]
+
+
+def test_report_lists_the_rules_of_its_results_with_their_help() -> None:
+    [run] = json.loads(validation_sarif(FOUND, "https://git.example.com/twgen"))["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["informationUri"] == "https://git.example.com/twgen"
+    assert [(rule["id"], rule["defaultConfiguration"]["level"]) for rule in driver["rules"]] == [
+        ("unreadable", "error"),
+        ("invalid-value", "error"),
+        ("can-move", "warning"),
+        ("deprecated-name", "note"),
+    ]
+    assert driver["rules"][2]["help"]["text"] == CAN_MOVE.help
+    [run] = json.loads(validation_sarif(FOUND))["runs"]
+    assert "informationUri" not in run["tool"]["driver"], "an empty address is not a URI"
 
 
 def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
@@ -95,12 +111,15 @@ def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
         problems=(located("a.yaml", "spec.replicas", "is no number", 5),),
         warnings=(),
         deprecations=(),
-        refused=(located("b.yaml", "spec.image", "can move"), located("a.yaml", "spec.image", "can move", 2)),
+        refused=(
+            located("b.yaml", "spec.image", CAN_MOVE("can move")),
+            located("a.yaml", "spec.image", CAN_MOVE("can move"), 2),
+        ),
     )
     assert [(result["ruleId"], result["level"]) for result in results(found)] == [
-        ("invalid", "error"),
-        ("doubtful", "error"),
-        ("doubtful", "error"),
+        ("invalid-value", "error"),
+        ("can-move", "error"),
+        ("can-move", "error"),
     ]
     [suite] = ET.fromstring(validation_junit(found))  # noqa: S314 - our own
     assert [case[0].get("type") for case in suite] == ["invalid", "doubtful"]

@@ -418,7 +418,7 @@ def test_report_names_the_template_of_what_is_wrong(checkout: Path) -> None:
     worker.write_text(written.replace("replicas: 2", "replicas: two"))
     template = "chart/templates/worker.yaml"
     why = "spec.replicas: must be a whole number, not a string"
-    assert results(checkout, *asked) == [("invalid", template, 1, why)]
+    assert results(checkout, *asked) == [("wrong-type", template, 1, why)]
     worker.write_text(written + "{{ .Values.none.such }}")
     [(rule, file, line, why)] = results(checkout, *asked)
     assert (rule, file, line) == ("unreadable", template, written.count("\n") + 1)
@@ -434,7 +434,7 @@ def test_report_names_the_kustomization_of_what_is_wrong(checkout: Path) -> None
     many = checkout / "many" / "kustomization.yaml"
     many.write_text(COMPONENT.replace("value: 7", "value: seven"))
     why = "spec.replicas: must be a whole number, not a string"
-    assert results(checkout, *asked) == [("invalid", "overlay/kustomization.yaml", 1, why)]
+    assert results(checkout, *asked) == [("wrong-type", "overlay/kustomization.yaml", 1, why)]
     many.unlink()
     [(rule, file, _, why)] = results(checkout, *asked)
     assert (rule, file, why[:18]) == ("unreadable", "overlay/kustomization.yaml", "kustomize failed: ")

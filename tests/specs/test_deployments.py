@@ -207,7 +207,7 @@ def test_selector_of_a_deployment_that_was_copied_is_warned_of() -> None:
 
 def test_paused_deployment_is_refused() -> None:
     [problem] = told(parsed(moved(paused=True), CONNECTION).problems)
-    assert problem.startswith("spec.deployment.paused: a paused Deployment of a new version never gets pods")
+    assert problem.startswith("spec.deployment.paused: if its Deployment is paused, a new version")
     assert spec(parsed(moved(paused=False), CONNECTION))
 
 

@@ -49,7 +49,7 @@ def test_address_comes_from_a_variable_of_another_name_which_is_named(
     found, _ = imported(documents(with_env(*env)), "")
     connection = of_kind(found, "Connection")
     assert connection.document["spec"] == {"hostPort": ADDRESS}
-    told = f"from {origin}, which stays in the pods: a change here does not reach it"
+    told = f"from {origin}, which stays in the pods: if you change it here, change it there too"
     assert connection.comments["spec", "hostPort"].startswith(told)
     assert connection.missing == ()
     kept = of_kind(found, "WorkerDeployment").document["spec"]["template"]["spec"]["containers"][0]["env"]
@@ -60,14 +60,14 @@ def test_address_comes_from_a_variable_of_another_name_which_is_named(
 @pytest.mark.parametrize(
     ("variables", "hint"),
     [
-        ({"TEMPORAL_HOST": "temporal"}, "fill in: TEMPORAL_HOST says 'temporal', without a port"),
+        ({"TEMPORAL_HOST": "temporal"}, "fill in: TEMPORAL_HOST has 'temporal', without a port"),
         (
             {"TEMPORAL_HOST": "a:7233", "OLD_TEMPORAL_HOST": "b:7233"},
-            "fill in: TEMPORAL_HOST says a:7233 and OLD_TEMPORAL_HOST says b:7233",
+            "fill in: TEMPORAL_HOST has a:7233 and OLD_TEMPORAL_HOST has b:7233",
         ),
-        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080"}, "fill in: the pods do not say it"),
-        ({"TEMPORAL_DB_HOST": "postgres:5432"}, "fill in: the pods do not say it"),
-        ({"DATABASE_HOST": "postgres:5432"}, "fill in: the pods do not say it"),
+        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080"}, "fill in: no variable of the pods has it"),
+        ({"TEMPORAL_DB_HOST": "postgres:5432"}, "fill in: no variable of the pods has it"),
+        ({"DATABASE_HOST": "postgres:5432"}, "fill in: no variable of the pods has it"),
     ],
 )
 def test_address_that_is_not_plain_is_left_to_a_person(variables: dict[str, str], hint: str) -> None:
@@ -245,7 +245,7 @@ def test_canary_of_an_argo_rollout_becomes_steps_and_its_open_pause_a_promotion(
         {"rampPercentage": 60, "until": "Promoted"}
     ]
     assert of_kind(found, "WorkerDeployment").missing == (
-        "payments.yaml: step 5 of the Rollout (analysis) is left out: see gates and analysis of twgen",
+        "payments.yaml: step 5 of the Rollout (analysis) is left out: use a gate or an analysis instead",
     )
 
 
@@ -274,7 +274,7 @@ def test_rollout_that_refers_to_a_deployment_gives_it_its_steps() -> None:
 def test_program_of_temporal_itself_is_no_worker(image: str) -> None:
     found, [told] = imported(documents(deployment(image=image)), "")
     assert found == []
-    assert told.endswith(f"{image} is a program of Temporal itself, and no worker")
+    assert told.endswith(f"{image} is one of Temporal's own programs, not a worker")
 
 
 def test_image_that_only_sounds_like_temporals_is_a_worker() -> None:
@@ -284,7 +284,7 @@ def test_image_that_only_sounds_like_temporals_is_a_worker() -> None:
 def test_stateful_set_is_told_what_versions_cannot_have() -> None:
     value = {**deployment(), "kind": "StatefulSet"}
     _, [told] = imported(documents(value), "")
-    assert "names and claims (volumeClaimTemplates) of their own" in told
+    assert "its own name and claims (volumeClaimTemplates)" in told
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_variable_that_reads_a_label_that_is_left_out_gets_its_value() -> None:
 def test_namespace_that_the_pods_do_not_say_is_what_an_sdk_uses() -> None:
     found, _ = imported(documents(deployment(env=[{"name": "TEMPORAL_ADDRESS", "value": ADDRESS}])), "")
     comments = of_kind(found, "WorkerDeployment").comments
-    says = "fill in: the pods do not say it; an SDK then uses default"
+    says = "fill in: no variable of the pods has it; an SDK then uses default"
     assert comments["spec", "workerOptions", "temporalNamespace"] == says
 
 

@@ -153,7 +153,7 @@ def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
     [spec] = parsed(found).workers
     assert spec.build_id.startswith("1-")
     said = found[0].comments["spec", "template", "spec", "containers"]
-    assert said == "the first, 'worker', is taken as the worker: the build ID comes from its image"
+    assert said == "the first, 'worker', is probably the worker: the build ID comes from its image"
 
 
 def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
@@ -206,7 +206,7 @@ def test_key_in_a_variable_is_not_written_into_another_one() -> None:
     env = [{"name": "TEMPORAL_API_KEY", "value": "secret"}, {"name": "A", "value": "$(TEMPORAL_API_KEY)"}]
     [worker, *_], _ = imported(documents(deployment(env=[*CONTAINER["env"], *env])), "")
     assert "secret" not in json.dumps(worker.document)
-    instead = "put it into a Secret, and name that in apiKeySecretRef (Connection)"
+    instead = "put it into a Secret, and set apiKeySecretRef of the Connection"
     assert worker.missing == (
         f"payments.yaml: TEMPORAL_API_KEY is left out: {instead}",
         "payments.yaml: A refers to TEMPORAL_API_KEY, which is left out: write the value itself",

@@ -275,7 +275,7 @@ def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
             "backlog > 0 ? busy : backlog",
             "names busy, but KEDA leaves out triggers of the types cpu and memory",
         ),
-        ("bakclog", "names bakclog, which is no name of a trigger; did you mean backlog?"),
+        ("bakclog", "names bakclog, but no trigger has this name; did you mean backlog?"),
         ("float(backlog", "has 1 ( but 0 )"),
         ("[backlog][0", "has 2 [ but 1 ]"),
         ("", "is required"),

@@ -152,8 +152,8 @@ def test_request_to_a_rollout_in_a_manifest_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("argocd.argoproj.io/sync-wave", "remove it, because a hook or a wave would hold up each sync"),
-        ("argocd.argoproj.io/hook", "remove it, because a hook or a wave would hold up each sync"),
+        ("argocd.argoproj.io/sync-wave", "remove it; with a hook or wave, each sync would have to wait"),
+        ("argocd.argoproj.io/hook", "remove it; with a hook or wave, each sync would have to wait"),
         ("reloader.stakater.com/auto", "write it into spec.deploymentAnnotations of a RolloutPolicy"),
         ("configmap.reloader.stakater.com/reload", "write it into spec.deploymentAnnotations"),
         ("team.example.com/owner", ""),

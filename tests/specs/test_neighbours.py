@@ -115,8 +115,8 @@ def test_object_that_carries_the_labels_of_a_version_goes_with_its_own(api: str,
     metadata = {"name": "other", "namespace": "shop", "labels": {NAME: "payments", BUILD: "v3"}}
     assert warned({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {}}) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so removing the objects of"
-            f" its versions removes this too: remove it with {BUILD}"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so it is removed together"
+            f" with the objects of its versions: remove it with {BUILD}"
         )
     ]
 
@@ -164,8 +164,8 @@ def test_deployment_that_carries_the_labels_of_a_version_passes_for_one() -> Non
     labels = {NAME: "payments"}
     assert warned(carrying("apps/v1", "Deployment", labels, labels)) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so it is taken for one of its"
-            " versions: remove it"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so twgen treats it as"
+            " one of its versions: remove it"
         )
     ]
 

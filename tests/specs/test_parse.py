@@ -166,7 +166,7 @@ def test_field_that_is_left_empty_is_absent(field: str) -> None:
 def test_typographic_quotes_around_a_name_are_refused(written: str) -> None:
     options = {"connectionRef": {"name": "temporal"}, "temporalNamespace": written}
     [problem] = parsed(worker(workerOptions=options), CONNECTION).problems
-    assert "without blanks or typographic quotes at its ends" in problem.message
+    assert "without spaces or typographic quotes at its ends" in problem.message
 
 
 @pytest.mark.parametrize("replicas", [0, 3])

@@ -283,7 +283,7 @@ def test_spread_of_pods_that_are_not_the_workers_is_warned_of(how: str) -> None:
 @pytest.mark.parametrize("labels", [{"team": "pay"}, {"temporal.io/deployment-name": "payments"}])
 def test_hard_spread_over_the_pods_of_all_versions_is_warned_of(labels: dict[str, str]) -> None:
     [warning] = spread(labels)
-    assert "counts the pods of draining versions too" in warning
+    assert "also counts the pods of draining versions" in warning
     assert warning.endswith("add matchLabelKeys: [temporal.io/build-id]")
     assert spread(labels, "ScheduleAnyway") == []
     for key in ("temporal.io/build-id", "pod-template-hash"):

@@ -102,7 +102,7 @@ def test_variable_of_the_team_s_own_stays_allowed_without_a_task_queue() -> None
     [
         ("$QUEUE", "contains a variable that was not filled in"),
         ("${QUEUE}", "contains a variable that was not filled in"),
-        ("payments ", "must be one line, without blanks"),
+        ("payments ", "must be one line, without spaces"),
         (7, "must be a string, not a whole number; put it in quotes"),
         (["payments"], "must be a string, not a list"),
     ],

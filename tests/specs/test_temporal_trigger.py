@@ -147,7 +147,7 @@ def test_credential_that_stands_in_the_trigger_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("buildId", "{{ .BuildID }}"), ("selectUnversioned", "false")])
 def test_field_of_rules_based_versioning_is_refused_with_what_to_write(name: str, value: str) -> None:
-    why = "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and later refuse it"
+    why = "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and later reject it"
     assert strictly(scaled(**{name: value})) == [f"{METADATA}.{name}: {why}; remove it"]
     neither = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
     pair = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+from twgen.versioning.stored_form import LIST, MAP, POD_TEMPLATE, StructField, struct_fields
 
 _TEXTS = (
     "",
@@ -74,7 +74,7 @@ def _random_value(chance: random.Random, type_name: str, depth: int) -> Any:
     return _random_struct(chance, struct_fields(type_name), depth)
 
 
-def _random_struct(chance: random.Random, fields: tuple[Field, ...], depth: int) -> dict[str, Any]:
+def _random_struct(chance: random.Random, fields: tuple[StructField, ...], depth: int) -> dict[str, Any]:
     likely = _CHANCE_BY_DEPTH[depth] if depth < len(_CHANCE_BY_DEPTH) else _SHALLOW_CHANCE
     chosen = [field for field in fields if field.required or chance.random() < likely]
     chance.shuffle(chosen)

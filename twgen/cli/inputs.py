@@ -25,7 +25,7 @@ from twgen.errors import InvalidDocuments, InvalidInput, TwgenError
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Problem
+from twgen.model.problem import MISSING_FIELD, MOST_REPORTED_IN_ALL, Document, Problem, Rule
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
@@ -55,6 +55,7 @@ _COMPLETES_WITHIN = 2.0
 """Seconds: a person waits in the middle of a line."""
 _MOST_FOR_HISTORY = 10.0
 """Seconds that reading Git may add to a render, which Argo CD stops after 60."""
+_NO_SPEC = Rule("ledger-without-spec", "No spec describes the worker of this ledger.")
 _MOST_REPEATED = 20
 """Warnings about documents in one worker's intent: each becomes an Event."""
 
@@ -165,12 +166,12 @@ def all_problems(
         *islice(records, MOST_REPORTED_IN_ALL),
         *specs.unknown_fields,
     )
-    # a required field that is misspelt, or one level too far out, is not also missing
+    # a required field that is misspelled, or on the wrong level, is not also missing
     moved = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
     return tuple(
         problem
         for problem in problems
-        if not (problem.message.startswith("is required") and (id(problem.document), problem.path) in moved)
+        if not (problem.rule is MISSING_FIELD and (id(problem.document), problem.path) in moved)
     )
 
 
@@ -194,7 +195,7 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
         if isinstance(worker, str) and worker not in workers:
             message = f"no spec describes {worker}, so twgen renders none of its versions"
             remedy = "remove this file once they have no work left"
-            yield Problem.at(document, "versions[0].worker", f"{message}; {remedy}")
+            yield Problem.at(document, "versions[0].worker", _NO_SPEC(f"{message}; {remedy}"))
 
 
 def no_worker(settings: Settings, specs: Specs) -> str:

@@ -1,7 +1,7 @@
 """`twgen validate`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -15,7 +15,7 @@ from twgen.cli.settings import Settings, settings_of
 from twgen.cli.version import source_address
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem, counted
-from twgen.planning.drivers import left_out
+from twgen.planning.drivers import DRIVER, left_out
 from twgen.reading.documents import Documents, located
 from twgen.reading.templated import DIRECTORY, Input, NotRendered, read_input
 from twgen.reporting.json_text import json_text
@@ -43,7 +43,7 @@ _NOUNS = {
 }
 """The nouns for documents in a summary, in this order."""
 _OTHER, _MANIFEST = "other document", "rendered manifest"
-_REPORTS = {
+_REPORTS: dict[str, Callable[[Validation], str]] = {
     "text": validation_text,
     "json": lambda validation: json_text(VALIDATION.write(validation)),
     "junit": validation_junit,
@@ -158,7 +158,7 @@ def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:
             # without a policy, the operator has chosen the driver
             has_policy = spec.policy.document.value is not None
             document, path = (spec.policy.document, "spec.driver") if has_policy else (spec.document, "spec")
-            yield Problem.at(document, path, why)
+            yield Problem.at(document, path, DRIVER(why))
 
 
 def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:

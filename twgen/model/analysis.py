@@ -6,14 +6,14 @@ from sys import float_info
 from typing import Annotated
 
 from twgen.model.forms import LABEL, WORKFLOW_TYPE
-from twgen.model.record_shapes import Each, Example, Hint, Name, Named, OneOf
+from twgen.model.record_shapes import Each, Example, FieldName, Hint, Name, OneOf
 from twgen.model.shapes import INT32, duration, number, text, word
 from twgen.model.values import dataclass
 
 MOST_TYPES = 50
 """The most workflow types in one setting."""
 INFINITE = float_info.max
-"""The text for an infinite number, which documents cannot hold."""
+"""The text in place of an infinite number, which documents cannot contain."""
 
 
 class OnFailure(StrEnum):
@@ -24,7 +24,7 @@ class OnFailure(StrEnum):
 
 
 class ClosedStatus(StrEnum):
-    """How a workflow may end without completing, in Temporal's words."""
+    """The ways in which a workflow ends without completing, in Temporal's words."""
 
     FAILED = "Failed"
     TIMED_OUT = "TimedOut"
@@ -33,7 +33,7 @@ class ClosedStatus(StrEnum):
 
 
 _LARGEST_RATIO = 0.9
-"""Above it, nothing is much worse."""
+"""With a larger ratio, no version could be clearly worse."""
 _SMALLEST_RATIO = 0.000001
 
 
@@ -60,7 +60,7 @@ class WorkflowFailures:
     during its ramp."""
     at_least: Annotated[int, INT32] = 0
     """The number of workflows that must have started before the last step ends."""
-    as_current: Annotated[bool, Named("notAbove"), word("Current")] = False
+    as_current: Annotated[bool, FieldName("notAbove"), word("Current")] = False
     """Instead of maxRatio: allow the failure rate of the current version over the same time, at 99%
     confidence and at least 0.1%. If some workflows failed, the ramp waits while the current version has fewer
     than about seven workflows."""
@@ -75,7 +75,7 @@ class ReportedProblems:
     this metric out: the ramp would wait forever.
     """
 
-    at_most: Annotated[int, Named("max"), INT32] = 0
+    at_most: Annotated[int, FieldName("max"), INT32] = 0
     """The number of such workflows that is allowed. Auto-upgrade workflows might have been stuck before they
     moved to the target."""
 
@@ -86,7 +86,7 @@ class BacklogAge:
 
     at_most: Annotated[
         timedelta,
-        Named("max"),
+        FieldName("max"),
         duration(timedelta(seconds=1)),
         Example("2m"),
         Hint("write a duration such as 2m"),
@@ -95,7 +95,7 @@ class BacklogAge:
 
 
 class NoData(StrEnum):
-    """The meaning of a point for which a query returns no number."""
+    """The meaning of a point if the query returns no number."""
 
     WAIT = "Wait"
     PASS = "Pass"  # noqa: S105 - no password
@@ -111,9 +111,9 @@ class PrometheusQuery:
     {{ .TemporalNamespace }}."""
     server: Annotated[str, LABEL] = ""
     """The name of the server in the OperatorConfig. It can be absent if there is only one server."""
-    least: Annotated[float | None, Named("thresholdRange.min", "The range of good values.")] = None
+    least: Annotated[float | None, FieldName("thresholdRange.min", "The range of good values.")] = None
     """The lowest good value."""
-    most: Annotated[float | None, Named("thresholdRange.max")] = None
+    most: Annotated[float | None, FieldName("thresholdRange.max")] = None
     """The highest good value."""
     interval: Annotated[
         timedelta,
@@ -139,7 +139,7 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its name, and what it measures."""
+    """A metric: its name and its measure."""
 
     name: Annotated[str, LABEL]
     """The name of the metric, unique in the policy."""
@@ -150,7 +150,7 @@ class Metric:
 class Analysis:
     """The metrics of a ramping version."""
 
-    # each metric costs the server a count at every look
+    # each metric costs the server a count whenever the rollout is checked
     metrics: Annotated[
         tuple[Metric, ...],
         Each(noun="metric", least=1, most=10),
@@ -165,7 +165,7 @@ class Analysis:
 
     @property
     def least_started(self) -> int:
-        """So many workflows must have started on the version before its last step ends."""
+        """The number of workflows that must have started on the version before its last step ends."""
         asked = (metric.measure for metric in self.metrics)
         return max(
             (measure.at_least for measure in asked if isinstance(measure, WorkflowFailures)), default=0
@@ -173,7 +173,7 @@ class Analysis:
 
 
 class Verdict(StrEnum):
-    """The judgement of a metric about a version."""
+    """The verdict of a metric on a version."""
 
     PASSES = "Passes"
     FAILS = "Fails"
@@ -244,7 +244,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The answer of a query for one moment; None: no number."""
+    """The result of a query at one moment. None: no number."""
 
     at: datetime
     """The time of the point."""

@@ -1,4 +1,4 @@
-"""Remove the credentials that this process has sent from messages, in every form in which they come back."""
+"""Remove the credentials that this process has sent from messages, in all forms in which they come back."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from html import escape
 from urllib.parse import quote, quote_plus
 
 LEAST_EVERYWHERE = 16
-"""Only credentials of at least so many characters are searched for in messages: shorter ones may be words."""
+"""Credentials with fewer characters are not searched for in messages: they may be words."""
 _MOST = 64
-"""So many credentials are remembered, the newest ones: credentials are renewed."""
+"""How many credentials are remembered. As they are renewed, the oldest are forgotten."""
 _LEAST_PART = 8
 """The fewest characters by which a part of a base64 text is recognized."""
 _LEAST_RUN = 12
-"""So many letters and digits in a row reveal a part of a credential."""
+"""The number of consecutive letters and digits that reveal a part of a credential."""
 _INSTEAD = "..."
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _OF_URLS = str.maketrans("+/", "-_")
@@ -23,7 +23,7 @@ _sent: dict[str, None] = {}
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """From now on, no message shows these."""
+    """Hide these secrets in all later messages."""
     for secret in secrets:
         if len(secret) >= LEAST_EVERYWHERE:
             _sent.pop(secret, None)
@@ -33,7 +33,7 @@ def remember(secrets: Iterable[str]) -> None:
 
 
 def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """The text with `...` in place of these secrets and all that are remembered."""
+    """The text with `...` in place of these secrets and all remembered ones."""
     if not (secrets or _sent):
         return text
     text = _pattern((*secrets, *_sent)).sub(_INSTEAD, text)
@@ -43,7 +43,7 @@ def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def _without_runs(text: str, secret: str) -> str:
-    """The text without the parts of a secret that was cut, wrapped, escaped, or written in another case."""
+    """The text without parts of a secret, even if it was cut, wrapped, escaped, or changed in case."""
     own = "".join(character.lower() for character in secret if character.isalnum())
     places = [place for place, character in enumerate(text) if character.isalnum()]
     letters = "".join(text[place].lower()[:1] for place in places)
@@ -59,7 +59,7 @@ def _without_runs(text: str, secret: str) -> str:
 @lru_cache(8)
 def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
     forms = {form for secret in secrets for form in _forms(secret) if form}
-    # the longest first: base64 of a user's name and password begins like base64 of the name alone
+    # the longest first: the base64 of user and password begins like the base64 of the user
     return re.compile("|".join(map(re.escape, sorted(forms, key=lambda form: (-len(form), form)))) or "(?!)")
 
 

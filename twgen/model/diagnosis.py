@@ -17,7 +17,7 @@ class Severity(StrEnum):
     PROBLEM = "Problem"
     """Something does not work, or will not."""
     ADVICE = "Advice"
-    """It works, with less than it could have."""
+    """It works, but could be better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class Account(NamedTuple):
     """An account of Kubernetes, and its user."""
 
     user: str
-    """Its name in Kubernetes: `system:serviceaccount:shop:payments-rollout`; empty: unknown."""
+    """Its name in Kubernetes: `system:serviceaccount:shop:payments-rollout`. Empty: unknown."""
     of: str = ""
-    """Its user: `the Jobs of shop/payments`; empty: the person who runs `twgen doctor`."""
+    """Its user: `the Jobs of shop/payments`. Empty: the person who runs `twgen doctor`."""
     remedy: str = ""
-    """The command that grants it all its rights; empty: each right needs its own."""
+    """The command that grants all its rights. Empty: each right needs its own command."""
 
 
 class Need(NamedTuple):
@@ -83,10 +83,10 @@ class Need(NamedTuple):
 
     account: Account
     namespace: str
-    """Empty: in all."""
+    """Empty: all namespaces."""
     right: Right
     without_it: str
-    """What does not work without the right."""
+    """The consequence of a missing right."""
     severity: Severity
 
 
@@ -116,7 +116,7 @@ class ArgoApplication:
     errors: tuple[str, ...] = ()
     """The errors that Argo CD reports about it."""
     asked_since: datetime | None = None
-    """When Argo CD was asked to refresh it, if it has not yet; None: it has, or this is unknown."""
+    """The time of a pending request to refresh it. None: none is pending, or this is unknown."""
 
     @property
     def namespace(self) -> str:
@@ -129,13 +129,13 @@ class Plugin(NamedTuple):
 
     image: str
     account: str
-    """Its ServiceAccount, by its name in Kubernetes."""
+    """The name in Kubernetes of its ServiceAccount."""
     has_token: bool
-    """Its Pod has the token of that account, as far as the Deployment shows."""
+    """By its Deployment, the Pod has the token of that account."""
     mounts_token: bool = False
-    """It mounts that token by a volume of its own, as in deploy/in-cluster."""
+    """It mounts that token with its own volume, as in deploy/in-cluster."""
     timeout: str = ""
-    """The value of TWGEN_TIMEOUT; empty: not set."""
+    """The value of TWGEN_TIMEOUT; empty if it is not set."""
     missing: tuple[str, ...] = ()
     """The ConfigMaps that it mounts but that do not exist."""
 
@@ -147,15 +147,15 @@ class ArgoInstallation:
     version: str
     """Empty: unknown."""
     plugin: Plugin | None
-    """None: its repo-server has no such container."""
+    """The plugin. None: the repo-server has no such container."""
     settings: Mapping[str, str] | None = None
-    """The settings in `argocd-cm` and `argocd-cmd-params-cm`; None: they were not read."""
+    """The settings in `argocd-cm` and `argocd-cmd-params-cm`. None: they were not read."""
     applications: tuple[ArgoApplication, ...] = ()
     namespace: str = "argocd"
     pods: tuple[Seen, ...] = ()
     """The Pods of its repo-server that do not run."""
     operator: Operator | None = None
-    """The OperatorConfig of its plugin; None: it was not read, or does not exist."""
+    """The OperatorConfig of its plugin. None: it was not read, or does not exist."""
 
 
 class TickInstallation(NamedTuple):
@@ -165,13 +165,13 @@ class TickInstallation(NamedTuple):
     """`Deployment twgen/twgen-tick`."""
     image: str
     account: str
-    """Its ServiceAccount, by its name in Kubernetes."""
+    """The name in Kubernetes of its ServiceAccount."""
     namespace: str | None = None
-    """The only namespace that it watches; empty: it watches all; None: unknown."""
+    """The only namespace that it watches. Empty: it watches all. None: unknown."""
     every: timedelta | None = None
-    """The time between two looks; None: unknown."""
+    """The time between two runs. None: unknown."""
     may: TickSettings | None = None
-    """What its operator allows it to do; None: unknown."""
+    """The permissions that its operator gives it. None: unknown."""
     pods: tuple[Seen, ...] = ()
     """Its Pods that do not run."""
     asks_argocd: bool = True
@@ -194,15 +194,15 @@ class Installation:
     argocd: ArgoInstallation | None = None
     tick: TickInstallation | None = None
     clock_ahead: timedelta | None = None
-    """How far the API server's clock is ahead of this machine's; None: unknown."""
+    """How far the API server's clock is ahead of this machine's clock. None: unknown."""
     intents: frozenset[str] | None = None
-    """The workers that have an intent; None: the cluster was not read."""
+    """The workers that have an intent. None: the cluster was not read."""
     failures: tuple[str, ...] = ()
     """Why workers, intents and statuses could not be read, in whole sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
-    """The workers whose rollout is not settled but that nothing moves, and why."""
+    """The workers with an unsettled rollout that no program runs, and the reason."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """Why the looks or changes of a rollout fail, by worker; empty: they do not fail."""
+    """The errors of a rollout when it reads or changes the state, by worker. Empty: there are none."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
     """The workers whose Job has no running Pod, and the problem."""
     outdated_jobs: Mapping[str, str] = field(default_factory=dict)

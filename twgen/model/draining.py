@@ -1,4 +1,4 @@
-"""The workflows that keep old versions: those that are pinned to them."""
+"""The pinned workflows that keep old versions running."""
 
 import json
 from dataclasses import field
@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from twgen.model.analysis import MOST_TYPES
 from twgen.model.forms import LINE, WORKFLOW_TYPE
 from twgen.model.paths import Path
-from twgen.model.record_shapes import Each, Example, Mark, Named
+from twgen.model.record_shapes import Each, Example, FieldName, FieldRule
 from twgen.model.shapes import (
     WHOLE_SECONDS,
     Findings,
@@ -24,9 +24,9 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
 LONGEST_INPUT = 10_000
-"""The most characters of the argument of a signal: each intent contains it."""
+"""The longest argument of a signal, in characters: each intent contains it."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
-"""The limits between the ranges of ages. Older workflows are in one more range."""
+"""The limits between the ranges of ages. One more range has all older workflows."""
 _WITHOUT_TRAFFIC = choice(
     *(VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINING, VersionStatus.DRAINED),
     VersionStatus.UNSPECIFIED,
@@ -35,14 +35,14 @@ _WITHOUT_TRAFFIC = choice(
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkflow:
-    """A workflow that has not closed, as visibility lists it."""
+    """An open workflow in visibility."""
 
     workflow_type: str
     task_queue: str
     started_at: datetime
     is_paused: bool = False
     has_problems: bool = False
-    """Its workflow tasks keep failing; False also if the server does not list that."""
+    """Its workflow tasks keep failing. False also if the server does not report this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,20 @@ class PinnedWorkflows:
     """The open workflows that are pinned to a version, and those that ended recently."""
 
     number: int | None
-    """Their number, as the server counts them; None: they were not counted."""
+    """The server's count of the open workflows. None: they were not counted."""
     listed: tuple[OpenWorkflow, ...] = ()
-    """The newest of them; all, if there are no more."""
+    """The newest open workflows, or all of them."""
     oldest_at: datetime | None = None
-    """When the oldest one started; None: there is none, or it was not found."""
+    """When the oldest open workflow started. None: there is none, or it was not found."""
     described: Described = Described(0, 0, 0)
     ended: tuple[EndedWorkflow, ...] = ()
     """The newest workflows that closed within the window."""
     older_than: tuple[int, ...] = ()
-    """How many are older than each of AGES, if not all are listed."""
+    """How many open workflows are older than each of AGES, if not all are listed."""
 
     @property
     def are_listed(self) -> bool:
-        """All of them are."""
+        """All open workflows are listed."""
         return len(self.listed) == self.number
 
 
@@ -93,16 +93,16 @@ class WorkflowGroup:
     """The workflow type."""
     task_queue: str
     """The task queue."""
-    number: Annotated[int, Named("workflows"), whole_number(1)]
+    number: Annotated[int, FieldName("workflows"), whole_number(1)]
     """How many workflows there are."""
 
 
 class AgeRange(NamedTuple):
     """The workflows of one range of ages."""
 
-    below: Annotated[timedelta | None, Named("belowSeconds"), WHOLE_SECONDS]
+    below: Annotated[timedelta | None, FieldName("belowSeconds"), WHOLE_SECONDS]
     """The upper end of the range; the range before ends where this one begins. Null: no limit."""
-    number: Annotated[int, Named("workflows")]
+    number: Annotated[int, FieldName("workflows")]
     """How many workflows there are."""
 
 
@@ -114,13 +114,13 @@ class VersionInUse:
     """The build ID of the version."""
     status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
     """The status in Temporal, checked against routing and drainage."""
-    number: Annotated[int | None, Named("workflows")]
+    number: Annotated[int | None, FieldName("workflows")]
     """The number of open workflows that are pinned to it, as the server counts them. Null: not counted."""
     groups: tuple[WorkflowGroup, ...]
     """The open workflows by type and task queue. The largest group comes first."""
     grouped: int
     """How many workflows the groups contain. If that is fewer than all, they contain the newest."""
-    oldest: Annotated[timedelta | None, Named("oldestSeconds"), WHOLE_SECONDS]
+    oldest: Annotated[timedelta | None, FieldName("oldestSeconds"), WHOLE_SECONDS]
     """The age of the oldest workflow. Null: there is no workflow, or twgen did not find the oldest."""
     ages: Annotated[tuple[AgeRange, ...] | None, Each(least=len(AGES) + 1, most=len(AGES) + 1)]
     """The workflows by age, youngest first. Null: a snapshot has no list of them."""
@@ -136,11 +136,11 @@ class VersionInUse:
     """The replicas of its Deployment. Null: it has no Deployment, or the number is unknown."""
     cpu: float | None
     """The CPU cores that its pods request in total. Null: unknown."""
-    memory: Annotated[int | None, Named("memoryBytes"), printed({"type": "integer"})]
+    memory: Annotated[int | None, FieldName("memoryBytes"), printed({"type": "integer"})]
     """The bytes of memory that its pods request in total. Null: unknown."""
     ends_within: Annotated[
         tuple[timedelta, timedelta] | None,
-        Named("drainedWithinSeconds"),
+        FieldName("drainedWithinSeconds"),
         listing(WHOLE_SECONDS, least=2, most=2),
     ]
     """The shortest and the longest estimated time until it is drained, in seconds, if its workflows last as
@@ -167,7 +167,7 @@ class DrainReport:
 
     now: datetime
     """The time of the report."""
-    window: Annotated[timedelta, Named("windowSeconds"), WHOLE_SECONDS]
+    window: Annotated[timedelta, FieldName("windowSeconds"), WHOLE_SECONDS]
     """The estimate uses workflows that ended within this many seconds."""
     workers: tuple[WorkerInUse, ...]
     """The workers, sorted by name."""
@@ -196,7 +196,7 @@ _AS_JSON = Shape(_read_as_json)
 
 @dataclass(frozen=True, slots=True)
 class DrainingAction:
-    """Which workflows of a version are to be ended, and how."""
+    """The selection of a version's workflows, and the action on them."""
 
     action: BatchAction
     """Signal: send a signal. Cancel: request cancellation. Move: pin the workflows to the current version.
@@ -205,9 +205,9 @@ class DrainingAction:
         tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", least=1, most=MOST_TYPES, is_set=True)
     ] = ()
     """The workflow types that get the action. If absent, all types get it."""
-    older_than: Annotated[timedelta | None, Mark.INTERNAL] = None
-    to_build_id: Annotated[str, Mark.INTERNAL] = ""
-    """Of a move; empty: to the current version."""
+    older_than: Annotated[timedelta | None, FieldRule.INTERNAL] = None
+    to_build_id: Annotated[str, FieldRule.INTERNAL] = ""
+    """The target of a move. Empty: the current version."""
     signal_name: Annotated[str, LINE] = ""
     """The name of the signal. Signal requires it."""
     signal_input: Annotated[bytes | None, _AS_JSON] = None
@@ -232,27 +232,27 @@ class DrainingAction:
 
     @property
     def needs_replay(self) -> bool:
-        """It must wait until the version that takes the workflows has passed its replay."""
+        """The action must wait until the new version of the workflows has passed its replay."""
         return self.action is BatchAction.MOVE and not self.without_replay
 
 
 @dataclass(frozen=True, slots=True)
 class DrainingEntry:
-    """What a policy does to the workflows of a version that drains, once to each."""
+    """A policy's action on the workflows of a draining version, once on each workflow."""
 
     after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
     """The time after the version began to drain. It must not be shorter than in the entry above."""
-    what: Annotated[DrainingAction, Mark.INLINE]
+    what: Annotated[DrainingAction, FieldRule.INLINE]
     allow_termination: bool = field(default=False, compare=False)
     """Must be true for Cancel and Terminate, so that a typo ends no workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The next run of an entry that was begun, for workflows that have started since."""
+    """The next run of an entry that has begun, for workflows that started later."""
 
     at: datetime
-    """When it may begin."""
+    """The earliest time of the run."""
     job_id: str
     started_after: datetime
 
@@ -261,32 +261,32 @@ class Repeat:
 class ScheduledAction:
     """An action on the open workflows of a draining version.
 
-    It is an entry of the policy of its worker, and when that is due.
+    It is an entry of the worker's policy, with the time at which it is due.
     """
 
     build_id: str
     """The build ID of the version."""
     what: DrainingAction
     demand: str
-    """A text that identifies it among the entries."""
+    """A text that identifies the entry."""
     job_id: str
     """The ID of its batch operation for this draining of the version."""
     since: datetime
     """When the version began to drain."""
     at: datetime
     """When it began, or the earliest time at which it may begin."""
-    is_begun: Annotated[bool, Named("begun")] = False
+    is_begun: Annotated[bool, FieldName("begun")] = False
     """Whether it has begun. It begins once while the version drains."""
     is_announced: bool = False
-    """A mark has its job ID, but does not say that it was begun."""
+    """A mark contains its job ID, but not that it has begun."""
     workflows: int | None = None
     """How many workflows it applied to when it began. Null: it has not begun, or the number is not known."""
     repeats: int = 0
     """How often it began again, for workflows that started later."""
     repeat: Repeat | None = None
-    """Its next run; None: it does not run again."""
+    """Its next run. None: it does not run again."""
     is_next: bool = False
-    """It is the first entry that was not begun."""
+    """It is the first entry that has not begun."""
     held_by: str = ""
     """Why it cannot begin, even when its time has come. Empty: it can."""
 
@@ -303,23 +303,23 @@ class ScheduledAction:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch operation of a server, on all workflows that a query finds when it begins."""
+    """A batch operation on a server, on all workflows that its query finds at the start."""
 
     job_id: str
-    """The same for the same demand, so that no operation begins twice."""
+    """The ID. It is the same for the same demand, so that no operation begins twice."""
     what: DrainingAction
     query: str
 
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """How far a batch operation is."""
+    """The progress of a batch operation."""
 
     is_running: bool
     has_failed: bool
     total: int
     done: int
-    """Workflows that it has done something to."""
+    """Workflows on which the action succeeded."""
     failed: int
-    """Workflows that it could do nothing to."""
+    """Workflows on which the action failed."""
     started_at: datetime | None

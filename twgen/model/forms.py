@@ -8,62 +8,62 @@ from twgen.model.shapes import UNFILLED, text
 RAMP_PERCENTAGES = (1, 99)
 MOST_STEPS = 20
 LONGEST_TEXT = 1000
-"""Temporal's own limit for names and identities, `limit.maxIDLength`, unless it is changed."""
+"""Temporal's default limit for names and identities, `limit.maxIDLength`."""
 
 LONGEST_LABEL = 63
-"""The longest name that becomes the value of a label, or a namespace."""
+"""The longest namespace, and the longest name that becomes the value of a label."""
 LABEL = text(
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)",
     "a name of lower-case letters, digits and -",
     most=LONGEST_LABEL,
 )
-"""RFC 1123, as Kubernetes checks namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
+"""The rule of Kubernetes for namespaces (RFC 1123). Temporal refuses a dot in a Worker Deployment's name."""
 LONGEST_BUILD_ID = 63
 BUILD_ID = text(
     "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$(?!\\n)",
     "a valid build ID: letters, digits, - _ and .",
     most=LONGEST_BUILD_ID,
 )
-"""As Kubernetes checks the values of labels."""
+"""The rule of Kubernetes for the values of labels."""
 LONGEST_NAME = 253
 NAME = text(
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)",
     "a name of lower-case letters, digits, - and .",
     most=LONGEST_NAME,
 )
-"""RFC 1123, as Kubernetes checks the names of most objects."""
+"""The rule of Kubernetes for the names of most objects (RFC 1123)."""
 DATA_KEY = text(
     "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)", "a key of letters, digits, -, _ and .", most=LONGEST_NAME
 )
-"""As Kubernetes checks the keys of Secrets and ConfigMaps."""
+"""The rule of Kubernetes for the keys of Secrets and ConfigMaps."""
 _INSIDE = "[^\\x00-\\x1f\\x7f]"
 _AT_ENDS = "[^\\s\\x00-\\x1f\\x7f\u2018-\u201f]"
 _LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
 LINE = text(
-    _LINE, wrong="must be one line, without blanks or typographic quotes at its ends", most=LONGEST_TEXT
+    _LINE, wrong="must be one line, without spaces or typographic quotes at its ends", most=LONGEST_TEXT
 )
-"""Text on one line, with all variables filled in, and without blanks or typographic quotes at its ends.
+"""Text on one line, with all variables filled in, and without spaces or typographic quotes at its ends.
 
-The name of a class may hold a `$`."""
+It may contain a `$`, as names of classes do."""
 WORKFLOW_TYPE = text(
     _LINE.replace("^", "^(?!.*['\"\\\\])", 1), "a workflow name: one line, without quotes", most=LONGEST_TEXT
 )
-"""A type that a visibility query can name: servers differ in how they treat quotes and backslashes."""
+"""A workflow type for visibility queries. Servers differ in how they treat quotes and backslashes."""
 MESSAGE_TYPE = text(
     "^[a-zA-Z_][a-zA-Z0-9_]*(\\.[a-zA-Z_][a-zA-Z0-9_]*)*$(?!\\n)",
     "the full name of a protobuf message, such as shop.v1.Order",
     most=LONGEST_TEXT,
 )
-"""A full name, as protobuf has it: without a leading dot and without the host of a type URL."""
+"""The full name of a protobuf message, without a leading dot and without the host of a type URL."""
 FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
-"""The pattern of text without variables that Helm, a shell or a pipeline should have filled in."""
+"""The pattern of a text without unfilled variables of Helm, a shell or a pipeline."""
 CUSTOM_BUILD_ID = text(FILLED, wrong=UNFILLED, most=LONGEST_BUILD_ID)
 IDENTITY = text(
     _LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1),
     "an identity such as payments/prod: one line without empty parts",
     most=LONGEST_TEXT,
 )
-"""A line whose parts between slashes are not empty."""
+"""A line without empty parts between its slashes."""
 SERVER_NAME = text("^[a-zA-Z0-9.-]+$(?!\\n)", "a host name", most=LONGEST_TEXT)
 HOST_PORT = text(
     "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
@@ -77,7 +77,7 @@ ONLY_PLACEHOLDERS = (
     "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and (without"
     " blanks) {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
 )
-"""The problem with any other text."""
+"""The message about any other placeholder."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
 """A percentage up to 100."""

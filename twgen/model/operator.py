@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from twgen.model.paths import Path, value_at
 from twgen.model.problem import quoted
-from twgen.model.record_shapes import Each, Example, Mark, Name
+from twgen.model.record_shapes import Each, Example, FieldRule, Name
 from twgen.model.rollout import Driver, Verb
 from twgen.model.shapes import Findings, Shape, choice, mapping, text
 from twgen.model.values import dataclass
@@ -83,7 +83,7 @@ NEVER_ATTACHED = frozenset({
     "ClusterRole", "ClusterRoleBinding", "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet",
     "ReplicationController", "Role", "RoleBinding", "StatefulSet",
 })  # fmt: skip
-"""Kinds that run pods or grant rights, in any API group: no operator can allow them."""
+"""Kinds that run pods or grant rights. No operator can allow them, in any API group."""
 
 
 _GROUP = text(
@@ -101,17 +101,19 @@ def _read_kind(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def api_group(manifest: Any) -> str:
-    """The API group of a manifest, or of a template of one; the core group is empty."""
+    """The API group of a manifest, or of its template. The core group is empty."""
     return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A kind of object in its API group; the core group is empty."""
+    """A kind of object in its API group. The core group is empty."""
 
     group: Annotated[str, _GROUP, Example("monitoring.coreos.com")] = ""
     """The API group without its version. Empty: the core group."""
-    kind: Annotated[str, Shape(_read_kind, schema=_KIND_SCHEMA), Mark.REQUIRED, Example("PodMonitor")] = ""
+    kind: Annotated[
+        str, Shape(_read_kind, schema=_KIND_SCHEMA), FieldRule.REQUIRED, Example("PodMonitor")
+    ] = ""
     """The kind. Kinds that run pods or grant rights are rejected in every API group."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
@@ -121,11 +123,11 @@ class GroupKind:
 
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
-        """The kind of a manifest, or of a template of one."""
+        """The kind of a manifest, or of its template."""
         return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
-        """The form for people: `autoscaling/HorizontalPodAutoscaler`."""
+        """Its form in messages: `autoscaling/HorizontalPodAutoscaler`."""
         return f"{self.group}/{self.kind}" if self.group else self.kind
 
 
@@ -162,7 +164,7 @@ CLUSTER_SCOPED = frozenset(
     }.items()
     for kind in kinds
 )
-"""Kinds that have no namespace (`kubectl api-resources --namespaced=false`): Kubernetes' own, and KEDA's."""
+"""Kinds without a namespace (`kubectl api-resources --namespaced=false`) of Kubernetes and KEDA."""
 
 
 class CaBundle(NamedTuple):
@@ -266,8 +268,8 @@ class PrometheusServer(NamedTuple):
     secret_name: Annotated[str, _SECRET, Example("prometheus")] = ""
     """A Secret in every worker's namespace with the credentials for the Jobs of rollouts: `token`, or
     `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials."""
-    secret_folder: Annotated[str, Mark.INTERNAL] = ""
-    """The folder of that Secret in a Pod; its keys are used in place of the files."""
+    secret_folder: Annotated[str, FieldRule.INTERNAL] = ""
+    """The folder of that Secret in a Pod, whose files replace the files above."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Fields that cannot go together, each with the reason."""
@@ -280,7 +282,7 @@ class PrometheusServer(NamedTuple):
 def prometheus_called(
     name: str, usable: Sequence[PrometheusServer], remedy: str
 ) -> tuple[PrometheusServer | None, str]:
-    """The server of that name, or the only one without a name; else None and the reason: none, or several.
+    """The server with that name, or the only server if there is no name; or else None and the reason.
 
     `remedy` is the end of a sentence: what to do if there is none.
     """
@@ -356,8 +358,8 @@ class Operator:
     """The addresses of web pages that Argo CD and the dashboard link to."""
     tick: TickSettings = TickSettings()
     """What `twgen tick` may do in addition to refreshing applications of Argo CD."""
-    file: Annotated[str, Mark.INTERNAL] = ""
-    """The file with these settings; empty: there is none."""
+    file: Annotated[str, FieldRule.INTERNAL] = ""
+    """The file with these settings; empty if there is none."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""
@@ -370,18 +372,18 @@ class Operator:
         return tuple(server for server in self.prometheus if _is_for(server.projects, application))
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
-        """The first entry that is for the application; None: its cluster is not read."""
+        """The first entry that matches the application. None: its cluster is not read."""
         in_project = (item for item in self.clusters if fnmatchcase(application.project, item.project))
         return next((item for item in in_project if fnmatchcase(application.name, item.application)), None)
 
 
 def _is_for(projects: tuple[str, ...], application: Application) -> bool:
-    """The application is in one of the projects, given by names and glob patterns."""
+    """The application is in one of the projects (names and glob patterns)."""
     return any(fnmatchcase(application.project, name) for name in projects)
 
 
 def manager_identity(written: str) -> str:
-    """The manager identity that a person wrote with or without `twgen/` before it."""
+    """The manager identity, with the prefix `twgen/` added if a person left it out."""
     return written if written.startswith("twgen/") else f"twgen/{written}"
 
 
@@ -390,22 +392,22 @@ class Caller:
     """The identity that runs twgen, and the Argo CD application."""
 
     identity: str = ""
-    """The manager identity of workers whose policy names none; empty: unknown."""
+    """The manager identity of workers whose policy names none. Empty: unknown."""
     forced: bool = False
-    """The identity overrides that of a policy."""
+    """The identity overrides a policy's identity."""
     is_person: bool = False
-    """The identity is that of a person who looks, so no Deployment carries it."""
+    """The identity belongs to a person who only reads, so no Deployment carries it."""
     application: str = ""
-    """The Argo CD application that is rendered; empty: none."""
+    """The Argo CD application that is rendered; empty if there is none."""
     drives: bool = False
-    """It changes traffic itself, even if a policy has driver None."""
+    """The caller changes traffic itself, even if a policy has driver None."""
 
     def of(self, policy: "Policy") -> str:
-        """The manager identity under a policy; empty: unknown."""
+        """The manager identity with this policy. Empty: unknown."""
         if policy.identity and not self.forced:
             return manager_identity(policy.identity)
         return self.identity
 
     def on_deployments_of(self, policy: "Policy") -> str:
-        """The manager identity that Deployments carry under a policy; empty: unknown."""
+        """The manager identity that Deployments carry with this policy. Empty: unknown."""
         return "" if self.is_person and not policy.identity else self.of(policy)

@@ -1,4 +1,4 @@
-"""Paths into a document as people read them: `spec.rollout.steps[1]`, `metadata.labels['a.b/c']`."""
+"""Paths of values in documents: `spec.rollout.steps[1]`, `metadata.labels['a.b/c']`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ It costs nothing where nothing is wrong; `written_path` makes text of it. A walk
 _MAPPINGS = (dict, Mapping)  # to tell a dict costs a quarter of asking the abstract class
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
-# a path is part of a message of one line
+# a path is part of a one-line message
 _ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def join_path(path: str, *steps: str | int) -> str:
-    """Return the path with keys (strings) and list indexes (from 0) appended; the document itself is ""."""
+    """Append keys (strings) and list indexes (from 0) to a path. The path of the document is ""."""
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
@@ -31,7 +31,7 @@ def join_path(path: str, *steps: str | int) -> str:
 
 
 def written_path(path: Path, start: str = "") -> str:
-    """Return the path of a walk that began at `start` as text."""
+    """Return a path as text. It begins at the path `start`."""
     steps: list[str | int] = []
     while isinstance(path, tuple):
         path, step = path
@@ -40,12 +40,12 @@ def written_path(path: Path, start: str = "") -> str:
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """Return the keys and indexes that join_path made the path of; raises ValueError for any other text."""
+    """Return the keys and indexes of a path from join_path; raises ValueError for any other text."""
     steps: list[str | int] = []
     position = 0
     while position < len(path):
         matched = _STEP.match(path, position)
-        # the first key has no point before it, every later one has
+        # each key except the first has a point before it
         if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
             raise ValueError(f"not a path at character {position + 1}")
         if matched["index"] is not None:
@@ -59,7 +59,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 
 
 def value_at(value: Any, *keys: str) -> Any:
-    """The value at a path of keys in nested mappings; None if a key is missing."""
+    """The value at this path of keys in nested mappings, or None if a key is missing."""
     for key in keys:
         if value is None:
             return None

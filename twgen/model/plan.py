@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from twgen.model.analysis import Judgement
 from twgen.model.draining import ScheduledAction
 from twgen.model.reasons import RoutingReason, VersionReason
-from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.record_shapes import FieldName, FieldRule, Name
 from twgen.model.shapes import TEXT, number
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
@@ -87,29 +87,29 @@ class VersionPlan:
     """Whether it is protected from pruning by Argo CD."""
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
-    """The manifest to render again; None: render the spec."""
+    """The manifest to render again. None: render the spec."""
     is_doubtful: bool = False
-    """Its live pod template stays. Only its own hash can show whether somebody changed it by hand."""
+    """Its live pod template stays. Only the recorded hash can show a change by hand."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names in that manifest that the spec's connection replaces; None: the connection stays."""
+    """The injected names in the manifest that the spec's connection replaces. None: the connection stays."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects of the version, such as an HPA.
 
-    They are rendered with it, or for its pods if its own manifest is lost."""
+    They are rendered with its Deployment, or for its pods if its manifest is lost."""
     leaving: tuple[AttachedObject, ...] = ()
-    """Attached objects that it must lose: they are rendered once more, without protection and owner."""
+    """Attached objects to remove: they are rendered once more, without protection and owner."""
     replaced: tuple[AttachedObject, ...] = ()
-    """Attached objects that no template makes any more: they must be deleted."""
+    """Attached objects to delete, because no template makes them any more."""
     following: tuple[AttachedObject, ...] = ()
-    """The objects that replace them. They are not rendered before the others are gone."""
+    """The objects that replace deleted ones. They are rendered only when those are gone."""
     waiting: tuple[AttachedObject, ...] = ()
-    """Autoscalers that are not rendered before Argo CD stops setting the replicas."""
+    """Autoscalers that are rendered only when Argo CD no longer sets the replicas."""
     replicas_are_external: bool = False
     """Only an autoscaler or a person sets its replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers of the VersionPatch for its manifest, without those that the manifest lacks."""
+    """The containers of the VersionPatch that the manifest has."""
     changed_marks: tuple[str, ...] = ()
-    """The parts of a live Deployment that change although its pods stay, in words: `labels`."""
+    """The parts of a live Deployment that change although its pods stay, such as `labels`."""
 
     @property
     def is_rendered(self) -> bool:
@@ -125,12 +125,12 @@ class LaterAction:
     """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
     no manifest to render."""
     at: datetime
-    """When its time comes."""
+    """The earliest time of the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingPlan:
-    """The next change of traffic, or why there is none."""
+    """The next change of traffic, or the reason why there is none."""
 
     action: RoutingAction
     """None: no change now. SetCurrent: send all traffic to the build ID. SetRamp: send a share of it.
@@ -150,9 +150,9 @@ class RoutingPlan:
     due_at: datetime | None = None
     """When the wait ends. Null: the end is unknown, or nothing waits."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Entries of the target's metadata that are written first, in a look of their own."""
+    """Entries of the target's metadata to write first. After that, all is read again."""
     ignores_missing_queues: bool = False
-    """Temporal must accept it although the version does not poll some task queues that have tasks."""
+    """Temporal must accept the change although the version does not poll some task queues with tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ class GateStart:
     workflow_type: str
     """The workflow type of the gate."""
     request_id: str
-    """The same for every client while its version is registered, so that there is no second run."""
+    """The request ID. All clients use the same while the version is registered, to avoid a second run."""
     has_input: bool = True
-    """It gets the input of the spec's gate, if there is one."""
+    """The workflow gets the input of the spec's gate, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +179,14 @@ class WorkerVersions:
     versions: tuple[VersionPlan, ...]
     warnings: tuple[str, ...] = ()
     not_created: str = ""
-    """Why the target's Deployment is not created; empty: it is created, or exists."""
+    """Why the target's Deployment is not created. Empty: it is created, or exists."""
     not_deployed: str = ""
-    """Why the spec's pod template reaches no pod, although its target exists; empty: it does."""
+    """Why the spec's pod template reaches no pod although the target exists. Empty: it does."""
     were_attached: frozenset[str] | None = None
-    """The kinds of objects that its live Deployments were rendered with; None: the cluster was not read."""
+    """The kinds of objects that were rendered with its live Deployments. None: the cluster was not read."""
 
     def warned(self, warnings: Iterable[str]) -> "WorkerVersions":
-        """The same with further warnings."""
+        """The same plans with further warnings."""
         return replace(self, warnings=(*self.warnings, *warnings))
 
 
@@ -200,22 +200,22 @@ class WorkerPlan:
     manager: str
     """The manager identity in Temporal. Empty: there is no manager."""
     routing: RoutingPlan
-    """The one change of traffic that comes next, or why there is none."""
+    """The next change of traffic, or the reason why there is none."""
     is_held: bool
     """No gate starts and no object changes: another rollout, manager or person must act first."""
     gates: tuple[GateStart, ...] = ()
     """The gate workflows to start now."""
-    judgements: Annotated[tuple[Judgement, ...], Named("analysis")] = ()
+    judgements: Annotated[tuple[Judgement, ...], FieldName("analysis")] = ()
     """The result of each metric of the policy's analysis, while the target ramps."""
     unserved: str = ""
     """The reason why no worker polls for new workflows, as a sentence. Empty: workers poll."""
-    scheduled_actions: Annotated[tuple[ScheduledAction, ...], Named("draining")] = ()
+    scheduled_actions: Annotated[tuple[ScheduledAction, ...], FieldName("draining")] = ()
     """The actions of the policy's `draining` on open workflows of draining versions, in order for each
     version."""
-    differs: Annotated[tuple[str, ...], Mark.LEFT_OUT] = ()
+    differs: Annotated[tuple[str, ...], FieldRule.LEFT_OUT] = ()
     """The fields of the pod template in which a new target differs from the current version. Absent: none, or
-    the current version is not known."""
-    old_records: Annotated[tuple[str, ...], Named("forgets"), Mark.LEFT_OUT] = ()
+    the current version is unknown."""
+    old_records: Annotated[tuple[str, ...], FieldName("forgets"), FieldRule.LEFT_OUT] = ()
     """The versions that `twgen tick` deletes in Temporal once no workflow needs them, by the policy's
     `keepRecords`: build IDs. Absent if there are none."""
 
@@ -225,7 +225,7 @@ class WorkerPlan:
         return self.versions.spec
 
     @property
-    def name(self) -> Annotated[str, Named("worker")]:
+    def name(self) -> Annotated[str, FieldName("worker")]:
         """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
         return self.spec.worker_deployment
 
@@ -235,7 +235,7 @@ class WorkerPlan:
         return self.spec.temporal_namespace
 
     @property
-    def target(self) -> Annotated[str, Named("targetBuildID")]:
+    def target(self) -> Annotated[str, FieldName("targetBuildID")]:
         """The build ID of the current spec."""
         return self.spec.build_id
 
@@ -248,7 +248,7 @@ class WorkerPlan:
         return self.routing.phase
 
     @property
-    def each_version(self) -> Annotated[tuple[VersionPlan, ...], Named("versions")]:
+    def each_version(self) -> Annotated[tuple[VersionPlan, ...], FieldName("versions")]:
         """The target, and all versions that have a Deployment or may have work, sorted by build ID."""
         return self.versions.versions
 

@@ -10,7 +10,7 @@ from twgen.model.analysis import Analysis
 from twgen.model.draining import DrainingEntry
 from twgen.model.forms import BUILD_ID, IDENTITY, LINE, MOST_STEPS, NAME, RAMP_PERCENTAGES, WORDS
 from twgen.model.problem import Document
-from twgen.model.record_shapes import Each, Example, Hint, Mark, Name, Named
+from twgen.model.record_shapes import Each, Example, FieldName, FieldRule, Hint, Name
 from twgen.model.rollout import Driver
 from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
@@ -31,7 +31,7 @@ class ConnectionChanges(StrEnum):
 
 
 class EnvironmentNames(StrEnum):
-    """The generation of names of the injected environment variables."""
+    """A set of names for the injected environment variables."""
 
     CURRENT = "Current"
     HOST_PORT = "HostPort"
@@ -39,7 +39,7 @@ class EnvironmentNames(StrEnum):
 
 
 class OwnerReferences(StrEnum):
-    """Whether an attached resource is owned by its versioned Deployment."""
+    """Whether the versioned Deployment owns its attached resources."""
 
     RENDER = "Render"
     NONE = "None"
@@ -78,12 +78,12 @@ class OnDelete(StrEnum):
 
 _KEEPS_A_POD = ": a version that may have work needs a pod, and sunset removes the pods of the others"
 Line = Annotated[str, LINE]
-"""A name with other rules than those of Kubernetes: text on one line."""
+"""A name that need not follow the rules of Kubernetes: text on one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionPatch:
-    """What one version of a worker gets in place of what it was deployed with."""
+    """Changes to one deployed version of a worker."""
 
     build_id: Annotated[str, BUILD_ID, Example("v1.4.2-6964")]
     """The build ID of the version. Each version has at most one entry."""
@@ -93,18 +93,18 @@ class VersionPatch:
     """The number of pods of this version, 1 or more. Has no effect if the version has an autoscaler."""
     scaledown_delay: Annotated[
         timedelta | None,
-        Named(
+        FieldName(
             "sunset.scaledownDelay", "The sunset delays of this version, instead of the delays in the spec."
         ),
     ] = None
     """How long this version keeps its pods after it is drained."""
-    delete_delay: Annotated[timedelta | None, Named("sunset.deleteDelay")] = None
+    delete_delay: Annotated[timedelta | None, FieldName("sunset.deleteDelay")] = None
     """How long this version then keeps its Deployment with zero replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoPollers:
-    """How long nobody may poll for a version that takes a share of the traffic, and what is done then."""
+    """How long a ramping version may be without a polling worker, and the reaction after that."""
 
     after: Annotated[
         timedelta,
@@ -122,34 +122,36 @@ class NoPollers:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStep:
-    """What a policy says of the step of one percentage, beside what the spec does."""
+    """A policy's additional settings for the step with one percentage."""
 
-    percentage: Annotated[float, Named("rampPercentage"), number(*RAMP_PERCENTAGES)]
+    percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES)]
     """The percentage of the step in the worker's spec."""
     gate: Annotated[
         str,
-        Named("gate.workflowType", "A workflow that must complete on the target before this step begins."),
+        FieldName(
+            "gate.workflowType", "A workflow that must complete on the target before this step begins."
+        ),
         LINE,
-        Mark.OF_HOLDER,
+        FieldRule.OF_HOLDER,
     ] = ""
     """The workflow type. The workflow gets no input."""
     metrics: Annotated[tuple[Annotated[str, WORDS], ...] | None, Each(is_set=True)] = None
     """The metrics of the analysis that apply during the step. If absent, all metrics apply."""
-    until_promoted: Annotated[bool, Named("until"), word("Promoted")] = False
+    until_promoted: Annotated[bool, FieldName("until"), word("Promoted")] = False
     """Promoted: after the pause of the step, the rollout waits for `twgen promote`."""
 
 
 class Sample(NamedTuple):
-    """How much is taken to be replayed."""
+    """The limits of the histories to replay."""
 
-    of_each_type: Annotated[int, Named("sample"), whole_number(1, 10_000)] = 50
+    of_each_type: Annotated[int, FieldName("sample"), whole_number(1, 10_000)] = 50
     """The number of histories of each workflow type. Open workflows come first."""
-    most_bytes: Annotated[int, Named("maxBytes")] = 64 * 2**20
+    most_bytes: Annotated[int, FieldName("maxBytes")] = 64 * 2**20
     """The limit of the total size of the histories."""
 
 
 class ReplayBefore(StrEnum):
-    """What waits for a replay."""
+    """The events that wait for a replay."""
 
     RAMP = "BeforeRamp"
     MOVE = "BeforeMove"
@@ -167,8 +169,8 @@ class Replay:
     ]
     """The command to run in the worker's image. The folder /histories contains the histories. The command
     must exit with 0 if it replayed all of them, and with 1 if a replay failed."""
-    sample: Annotated[Sample, Mark.INLINE] = Sample()
-    before: Annotated[ReplayBefore, Named("when")] = ReplayBefore.RAMP
+    sample: Annotated[Sample, FieldRule.INLINE] = Sample()
+    before: Annotated[ReplayBefore, FieldName("when")] = ReplayBefore.RAMP
     """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the action Move of
     `draining`. Both: both of them."""
     within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
@@ -179,7 +181,7 @@ class Replay:
 
     @property
     def upgrading_only(self) -> bool:
-        """Workflows that are pinned to an older version never run on this one, so they are not replayed."""
+        """Only auto-upgrade workflows are replayed: pinned ones never run on this version."""
         return self.before is ReplayBefore.RAMP
 
 
@@ -189,13 +191,13 @@ class Policy:
 
     worker: Annotated[
         str,
-        Named(
+        FieldName(
             "workerRef.name",
             "The worker. If absent, the policy applies to every worker of the namespace without a policy of"
             " its own.",
         ),
         NAME,
-        Mark.OF_HOLDER,
+        FieldRule.OF_HOLDER,
     ] = ""
     """The name of the WorkerDeployment, in the same namespace."""
     identity: Annotated[str, IDENTITY, Example("prod-eu/payments")] = ""
@@ -216,7 +218,7 @@ class Policy:
     yourself: twgen renders none."""
     control_plane_secret: Annotated[
         str,
-        Named(
+        FieldName(
             "controlPlaneSecretRef.name",
             "A Secret with the Job's credentials, if they differ from the workers'. It has the same keys as"
             " the Secret of the Connection.",
@@ -285,13 +287,13 @@ class Policy:
     patches: tuple[VersionPatch, ...] = ()
     """Changes to single versions, such as another image. Each change is a rolling update. If you remove an
     entry, twgen undoes its change."""
-    document: Annotated[Document, Mark.INTERNAL] = field(
+    document: Annotated[Document, FieldRule.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )
-    """Where it stands; without a value: these are the defaults."""
+    """The document of the policy. Without a value, these are the defaults."""
 
     def analysis_at(self, percentage: float) -> Analysis | None:
-        """The metrics for a version at the step of a percentage; None: the policy has none."""
+        """The metrics that apply at the step with this percentage. None: the policy has none."""
         step = self.step(percentage)
         if not self.analysis or not step or step.metrics is None:
             return self.analysis
@@ -299,5 +301,5 @@ class Policy:
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:
-        """The settings for the step of a percentage."""
+        """The settings for the step with this percentage."""
         return next((step for step in self.steps if step.percentage == percentage), None)

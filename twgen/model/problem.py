@@ -16,10 +16,10 @@ class Document:
     source: str
     """Its file, or `-`."""
     index: int
-    """Its place in the file, from 0."""
+    """Its index in the file, from 0."""
     value: Any
     path: str = ""
-    """The path of an item in the file's document: `items[2]`."""
+    """The path of a List's item in the file's document, such as `items[2]`."""
 
 
 _NOUNS: dict[type, str] = {
@@ -38,21 +38,71 @@ _HIDDEN = re.compile(
 )
 """Characters without a width, and blanks other than the ordinary one.
 
-Characters that join letters of other scripts, or signs, are allowed between them."""
+The characters that join letters of other scripts, or emoji, are allowed between them."""
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
-"""At most so many names are compared to find a similar one: more are no fields, and take too long."""
+"""The most names that are compared to find a similar one. Longer lists are not fields, and take too long."""
 
 MOST_REPORTED = 100
-"""The most findings of one kind in one document. People fix these first."""
+"""The most problems, unknown fields or warnings of one document. People fix these first."""
 MOST_REPORTED_IN_ALL = 10_000
-"""The most findings of one kind in all documents of a run."""
+"""The most problems, unknown fields or warnings of all documents in a run."""
 
 
-class Place(NamedTuple):
+class Rule(NamedTuple):
+    """A kind of finding. Reports name it, so that their readers can mute all findings of one kind.
+
+    It is declared in the module that finds them.
+    """
+
+    id: str
+    """Words with hyphens. People write it into their settings, so it never changes."""
+    help: str
+    """The mistake, and its consequence."""
+
+    def __call__(self, message: str) -> "Message":
+        """A message about one finding of this kind."""
+        return Message(message, self)
+
+
+class Message(str):
+    """A message that knows its rule."""
+
+    __slots__ = ("rule",)
+    rule: Rule
+
+    def __new__(cls, text: str, rule: Rule) -> Self:
+        """Make the message from its text."""
+        message = super().__new__(cls, text)
+        message.rule = rule
+        return message
+
+
+INVALID = Rule("invalid-value", "A value breaks a rule of its field, so the document is rejected.")
+"""The rule of every message that names no other."""
+WRONG_TYPE = Rule("wrong-type", "A value has the wrong type, such as a string in place of a number.")
+UNKNOWN_FIELD = Rule(
+    "unknown-field", "A field does not exist. An API server rejects it, or drops it silently."
+)
+MISSING_FIELD = Rule("missing-field", "A required field is absent.")
+DUPLICATE = Rule("duplicate", "Two entries or documents have the same name, so only one of them could count.")
+CONFLICT = Rule("conflicting-fields", "Of these fields, a document must have exactly one, or at most one.")
+NO_EFFECT = Rule("no-effect", "A field, an annotation or a document changes nothing.")
+DEPRECATED = Rule("deprecated-name", "A field or a kind has a new name. The old one still works.")
+UNLIKELY = Rule("unlikely-value", "A value is allowed, but is usually a mistake in its unit.")
+NOT_RENDERED = Rule(
+    "not-rendered", "A text still has a variable or placeholder: a tool should have filled it in."
+)
+SET_BY_TWGEN = Rule(
+    "set-by-twgen", "A document must not contain a value that twgen, Argo CD or Kubernetes sets."
+)
+REQUIRED = MISSING_FIELD("is required")
+
+
+class DocumentPath(NamedTuple):
     """A path (`spec.rollout.steps[1]`) in the file's document."""
 
     document: Document
@@ -60,26 +110,26 @@ class Place(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A problem at a path (`spec.rollout.steps[1]`) of a document that the caller knows."""
+    """A problem or warning at a path (`spec.rollout.steps[1]`). The caller knows the document."""
 
     path: str
     message: str
-    other: Place | None = None
-    """A second place, whose file and line are to stand at the end of the message."""
+    other: DocumentPath | None = None
+    """A second path. The message ends with its file and line."""
     instead_of: str = ""
-    """The path of the field that was meant: that it is missing is no second mistake."""
+    """The path of the field that was meant. If it is missing, that is not reported too."""
 
 
 class Problem(NamedTuple):
-    """A problem at a path of the file's document, in one sentence for its author."""
+    """A problem or warning at a path of the file's document, in one sentence for the author."""
 
     document: Document
     path: str
     message: str
-    other: Place | None = None
-    """A second place, whose file and line are to stand at the end of the message."""
+    other: DocumentPath | None = None
+    """A second path. The message ends with its file and line."""
     instead_of: str = ""
-    """The path of the field that was meant: that it is missing is no second mistake."""
+    """The path of the field that was meant. If it is missing, that is not reported too."""
 
     @classmethod
     def at(
@@ -87,12 +137,17 @@ class Problem(NamedTuple):
         document: Document,
         path: str,
         message: str,
-        other: Place | None = None,
+        other: DocumentPath | None = None,
         instead_of: str = "",
     ) -> Self:
-        """The problem of a document that may be an item of a List: the paths begin at the item."""
+        """Make the problem from paths that begin at the document, which may be an item of a List."""
         meant = path_in_file(document, instead_of) if instead_of else ""
         return cls(document, path_in_file(document, path), message, other, meant)
+
+    @property
+    def rule(self) -> Rule:
+        """The kind of finding."""
+        return self.message.rule if isinstance(self.message, Message) else INVALID
 
 
 Found = TypeVar("Found", Finding, Problem)
@@ -105,20 +160,21 @@ def path_in_file(document: Document, path: str) -> str:
 
 
 def most_reported(documents: int) -> int:
-    """The most findings of one kind in each of so many documents, so that all fit into memory."""
+    """The most findings of each list for one of this many documents, so that all fit into memory."""
     return max(2, min(MOST_REPORTED, MOST_REPORTED_IN_ALL // max(1, documents)))
 
 
 def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
-    """The first findings, and a last one that there are more, if there are."""
+    """The first findings. If there are more, one last finding says so."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
-        more = f"there are more: only the first {most} are shown"
+        rule = finding.message.rule if isinstance(finding.message, Message) else INVALID
+        more = rule(f"there are more: only the first {most} are shown")
         yield finding._replace(message=more, other=None, instead_of="")
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
-    """`; did you mean replicas?` for `replica`; empty: nothing is similar."""
+    """`; did you mean replicas?` for `replica`; empty if nothing is similar."""
     similar = _similar(written, possible)
     return f"; did you mean {similar}?" if similar else ""
 
@@ -128,22 +184,23 @@ def unknown_field(
 ) -> Finding:
     """The finding about a field that the mapping at `above` cannot have.
 
-    `elsewhere` is the mapping with the document's fields, in which a similar name is looked for next.
+    `elsewhere` is the mapping that the field probably belongs in, unless a name here is similar.
     """
     path, similar = join_path(above, name), _similar(name, possible)
     if hidden := hidden_character(name):
         wrong = f"{wrong}: {hidden}"
     if similar:
-        return Finding(path, f"{wrong}; did you mean {similar}?", instead_of=join_path(above, similar))
+        message = UNKNOWN_FIELD(f"{wrong}; did you mean {similar}?")
+        return Finding(path, message, instead_of=join_path(above, similar))
     if elsewhere:
         hint = f"; the fields of this kind belong in {elsewhere}"
-        return Finding(path, wrong + hint, instead_of=join_path(elsewhere, name))
-    return Finding(path, wrong)
+        return Finding(path, UNKNOWN_FIELD(wrong + hint), instead_of=join_path(elsewhere, name))
+    return Finding(path, UNKNOWN_FIELD(wrong))
 
 
 def _similar(written: str, possible: Iterable[str]) -> str:
-    """The similar name. Without one, the only name that ends with this one: `secretName` for `name`."""
-    from difflib import get_close_matches  # most runs find nothing wrong
+    """The similar name, or else the only name that ends with this one: `secretName` for `name`."""
+    from difflib import get_close_matches  # most runs find no problem
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     start = written[:_MOST_SHOWN].lower()
@@ -155,29 +212,29 @@ def _similar(written: str, possible: Iterable[str]) -> str:
 
 
 def noun(kind: type) -> str:
-    """The words for a value of a type: `a list`, `true or false`."""
+    """The words for a value of this type: `a list`, `true or false`."""
     return _NOUNS.get(kind, "a value of another kind")
 
 
-def wrong_type(wanted: str, value: Any) -> str:
-    """`must be a string, not a whole number; put it in quotes`; the value itself may be a secret."""
+def wrong_type(wanted: str, value: Any) -> Message:
+    """`must be a string, not a whole number; put it in quotes`, without the value: it may be a secret."""
     hint = ""
     if wanted == noun(str) and isinstance(value, int | float):
         hint = "; put it in quotes"
     elif wanted in _NUMBERS and isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
         hint = "; remove the %" if number[1] else "; remove the quotes"
-    return f"must be {wanted}, not {noun(type(value))}{hint}"
+    return WRONG_TYPE(f"must be {wanted}, not {noun(type(value))}{hint}")
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 workflow`, `2 workflows`, `2 policies`."""
+    """`1 workflow`, `2 workflows`, `2 policies`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line, cut if it is long, and without credentials before an @."""
+    """The text in quotes and on one line. It is cut if it is long, and credentials before an @ are hidden."""
     text = _CREDENTIALS.sub("...@", text)
     hidden = hidden_character(text)
     shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
@@ -185,7 +242,7 @@ def quoted(text: str) -> str:
 
 
 def hidden_character(text: str) -> str:
-    """`character 4 is zero width space, U+200B` for the first invisible character; empty: there is none."""
+    """`character 4 is zero width space, U+200B` for the first invisible character; empty if there is none."""
     if text.isascii() or not (hidden := _HIDDEN.search(text)):
         return ""
     from unicodedata import name  # most texts have none

@@ -1,6 +1,6 @@
-"""The reasons of each row of both tables, and of other decisions: stable words for programs and metrics.
+"""The reasons for each row of both tables, and for other decisions. Their words are stable for programs.
 
-The docstring of a reason says when it applies, and then what a person has to do.
+The docstring of a reason first says when it applies, and then what a person must do.
 """
 
 from enum import Enum, StrEnum, auto
@@ -8,23 +8,23 @@ from typing import Self
 
 
 class Until(Enum):
-    """What ends the wait for a change of traffic."""
+    """The event that ends the wait for a change of traffic."""
 
-    NOTHING = auto()  # it does not wait
-    TIME = auto()  # a moment that is known
-    READINESS = auto()  # pods, task queues or servers are ready: sooner or later, by themselves
-    SOMEBODY = auto()  # a person or another manager acts, and the rollout that waits goes on
-    ANOTHER_INTENT = auto()  # another version, or a command that starts the rollout anew
+    NOTHING = auto()  # there is no wait
+    TIME = auto()  # a known moment
+    READINESS = auto()  # pods, task queues or servers become ready by themselves
+    SOMEBODY = auto()  # a person or another manager acts, and the rollout continues
+    ANOTHER_INTENT = auto()  # another version, or a command that restarts the rollout
 
 
 class RoutingReason(StrEnum):
-    """Why the next change of traffic is what it is, or why there is none."""
+    """The reason for the next change of traffic, or for none."""
 
     until: Until
-    """What ends its wait."""
+    """The event that ends the wait."""
 
     def __new__(cls, word: str, until: Until) -> Self:
-        """Make the word, which cannot be said without what ends its wait."""
+        """Make the reason. A reason without `until` is an error."""
         reason = str.__new__(cls, word)
         reason._value_, reason.until = word, until
         return reason
@@ -225,7 +225,7 @@ class RoutingReason(StrEnum):
 
 
 class VersionReason(StrEnum):
-    """Why a version's Deployment becomes what it becomes."""
+    """The reason for the action on a version's Deployment."""
 
     TARGET = "Target"
     """The spec describes this version.

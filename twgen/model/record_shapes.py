@@ -1,8 +1,9 @@
 """Shapes of mappings with named fields: records, which twgen defines, and excerpts of other documents.
 
 A record is a dataclass or a NamedTuple, and the only declaration of its fields. Each attribute is a field of
-the document: by its name in camel case, of the shape of its type, and described by the docstring below it.
-`Annotated` adds what a type cannot say: a Shape with limits, Named, Each, Example, NullWhen or a Mark.
+the document. The field has the attribute's name in camel case, the shape of its type, and the docstring below
+it as its description. `Annotated` adds more than a type can say: a Shape with limits, FieldName, Each,
+Example, NullWhen or a FieldRule.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from twgen.model.paths import Path
-from twgen.model.problem import did_you_mean, noun, wrong_type
+from twgen.model.problem import REQUIRED, UNKNOWN_FIELD, did_you_mean, noun, wrong_type
 from twgen.model.shapes import (
     AS_WRITTEN,
     COUNT,
@@ -47,21 +48,21 @@ Name = Annotated[str, text(least=1)]
 """A string that is not empty."""
 
 
-class Named(NamedTuple):
-    """The name that documents have for an attribute, if it is not the attribute's own in camel case.
+class FieldName(NamedTuple):
+    """The name of an attribute's field in documents, if it is not the attribute's name in camel case.
 
-    With a dot (`workerRef.name`), in a spec, the field is in a mapping of its own.
+    In a spec, a name with a dot (`workerRef.name`) means a field of an inner mapping.
     """
 
     name: str
     about: str = ""
-    """What the schema says of that mapping."""
+    """The schema's description of that mapping."""
 
 
 class Each(NamedTuple):
-    """The limits of a list: its length (`most` 0: no limit), and a key that no two items share.
+    """The limits of a list: its length (`most` 0: no limit), and the key that must be unique.
 
-    An item with the key None is not compared. `is_set`: no two items are written alike.
+    An item whose key is None is never a duplicate. With `is_set`, identical items are rejected.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -72,33 +73,33 @@ class Each(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """A mapping has exactly one of these fields, which says the class of the attribute's value."""
+    """The mapping has exactly one of these fields. Its name selects the class of the attribute's value."""
 
     kinds: Mapping[str, Any]
 
 
 class Example(NamedTuple):
-    """A value that the schema and the pages show."""
+    """An example of the value for the schema and the pages."""
 
     value: Any
 
 
 class Hint(NamedTuple):
-    """What to write, or why, in the message that the field is required."""
+    """The end of the message that the field is required: the value to write, or a reason."""
 
     text: str
 
 
 class NullWhen(NamedTuple):
-    """Null is not the same as absent: it is read as None, and written when this holds of the record."""
+    """Null differs from absent. It is read as None, and written if `holds` returns True for the record."""
 
     holds: Callable[[Any], bool]
 
 
-class Mark(Enum):
+class FieldRule(Enum):
     """A rule for one field that its type cannot express."""
 
-    INTERNAL = "No document has it."
+    INTERNAL = "It is not in documents."
     INLINE = "The fields of its class are in the mapping itself."
     OF_HOLDER = "Required if the mapping that contains it is present."
     REQUIRED = "Documents must have it, although the attribute has a default."
@@ -107,19 +108,19 @@ class Mark(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a mapping, by the name that documents have for it; null is the same as absent."""
+    """A field of a mapping, with its name in documents. Null means absent."""
 
     name: str
     shape: Shape
     about: str = ""
-    """The description in the schema, if no docstring of an attribute is one."""
+    """The description in the schema of a field without an attribute's docstring."""
     required: bool = False
     attribute: str = ""
-    """The attribute of the value; empty: the field is only checked."""
+    """The attribute that gets the value. Empty: the field is only checked."""
     default: Any = None
-    """The default of the attribute; MISSING: it has none."""
+    """The default of the attribute. MISSING: it has none."""
     marks: tuple[Any, ...] = ()
-    """What `Annotated` adds to the type of the attribute."""
+    """The metadata that `Annotated` adds to the type of the attribute."""
     may_be_none: bool = False
 
 
@@ -130,21 +131,21 @@ def fields_of(
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     otherwise: Callable[..., Shape],
 ) -> Iterator[Field]:
-    """The fields that a class declares, or these of its attributes and properties.
+    """The fields that a class declares, or only the fields of these attributes and properties.
 
-    Shapes that the types cannot say are given by attribute (`given`), or by class at any depth (`shapes`);
-    `otherwise` makes those of other classes. An attribute with several fields (INLINE, OneOf) must not be
-    among them.
+    `given` (by attribute) and `shapes` (by class, at any depth) have the shapes that do not follow from the
+    types. `otherwise` makes the shapes of other classes. The attributes must not include one with several
+    fields (INLINE, OneOf).
     """
     for attribute, name in document_names(declared, attributes).items():
         annotation = annotation_of(declared, attribute)
         marks, default = marks_of(annotation), default_of(declared, attribute)
-        if Mark.INLINE in marks or any(isinstance(mark, OneOf) for mark in marks):
+        if FieldRule.INLINE in marks or any(isinstance(mark, OneOf) for mark in marks):
             raise AssertionError(f"{declared.__name__}.{attribute} has several fields")
         yield Field(
             name,
             given.get(attribute) or shape_of(annotation, shapes, otherwise),
-            required=default is MISSING or Mark.REQUIRED in marks,
+            required=default is MISSING or FieldRule.REQUIRED in marks,
             attribute=attribute,
             default=default,
             marks=marks,
@@ -161,13 +162,13 @@ def document_of(  # noqa: PLR0913 - as `record_of`
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
-    """The record of a whole document: apiVersion, kind, `more` fields, and those that the class declares."""
+    """The record of a whole document: apiVersion, kind, `more` fields, and the fields of the class."""
     api = Field("apiVersion", constant(api_version), required=True)
     kind = Field("kind", constant(name), required=True)
     return record_of(declared, *attributes, first=(api, kind, *more), shapes=shapes, is_printed=is_printed)
 
 
-def record_of(  # noqa: PLR0913 - where a document differs from its class
+def record_of(  # noqa: PLR0913 - the differences between a document and its class
     declared: Any,
     *attributes: str,
     first: Sequence[Field] = (),
@@ -176,30 +177,32 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
-    """The record that a dataclass or a NamedTuple declares: these attributes of it, or all.
+    """The record that a dataclass or a NamedTuple declares, with all attributes or only these.
 
-    `make` makes the value of what was read, in place of the class. Shapes that another package has are given
-    by attribute (`fields`), or by class at any depth (`shapes`). If the class has a method `contradictions`,
-    it yields the fields that cannot go together. A printed record writes every field, and None as null. A
-    field with a default may be missing when it is read: another release may have written it.
+    `make` makes the value from the fields, in place of the class. `fields` (by attribute) and `shapes` (by
+    class, at any depth) have shapes from other packages. If the class has a method `contradictions`, it
+    yields the fields that cannot go together. A printed record has every field, and null for None. When a
+    record is read, a field with a default may be absent: another release may have written the record.
     """
     nested = partial(record_of, is_printed=True) if is_printed else record_of
     own = fields_of(declared, *attributes, given=fields, shapes=shapes, otherwise=nested)
     entries = (*first, *own)
     required = [entry.name for entry in entries if entry.required]
     absent: dict[str, Any] = {}
-    """The value that is not written, by field."""
+    """The value of each field that is not written."""
     null_when: dict[str, Callable[[Any], bool]] = {}
-    """Where null is not the same as absent: it is read as None, and written when this holds of the value."""
+    """The NullWhen of each field that has one."""
     for entry in entries:
-        is_left_out = Mark.LEFT_OUT in entry.marks if is_printed else Mark.WRITTEN not in entry.marks
+        is_left_out = (
+            FieldRule.LEFT_OUT in entry.marks if is_printed else FieldRule.WRITTEN not in entry.marks
+        )
         absent[entry.name] = None if entry.default is MISSING or not is_left_out else entry.default
         if is_printed and entry.may_be_none:
             null_when[entry.name] = lambda _: True
         for mark in entry.marks:
             if isinstance(mark, NullWhen):
                 null_when[entry.name] = mark.holds
-    there = [name for name, value in absent.items() if name in required or (is_printed and value is None)]
+    always = [name for name, value in absent.items() if name in required or (is_printed and value is None)]
     never_null = (absent.keys() if is_printed else set(required)) - null_when.keys()
 
     def write(value: Any) -> dict[str, Any]:
@@ -212,15 +215,15 @@ def record_of(  # noqa: PLR0913 - where a document differs from its class
                 written[entry.name] = None
         return written
 
-    schema = _object_schema(entries, there, never_null) | {"additionalProperties": False}
+    schema = _object_schema(entries, always, never_null) | {"additionalProperties": False}
     rules = getattr(declared, "contradictions", None)
     return Shape(_mapping_reader(entries, make or declared, null_when.keys(), rules), write, schema)
 
 
 def excerpt(*fields: Field | str) -> Shape:
-    """A mapping that another program defines: only these fields are checked, and it is kept whole.
+    """A mapping that another program defines. Only these fields are checked, and all are kept.
 
-    A plain name is that of an optional text.
+    A field given as a string is an optional text of that name.
     """
     entries = [Field(field, TEXT) if isinstance(field, str) else field for field in fields]
     required = [entry.name for entry in entries if entry.required]
@@ -233,7 +236,7 @@ def _mapping_reader(
     nullable: Collection[str] = (),
     contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None = None,
 ) -> Callable[[Any, Path, Findings], Any]:
-    """The reader of a mapping with these fields. Without `make`, it may have others, and is kept whole."""
+    """The reader of a mapping with these fields. Without `make`, it may have others, and all are kept."""
     by_name = {
         entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)
         for entry in entries
@@ -249,7 +252,8 @@ def _mapping_reader(
         for name, item in value.items():
             if name not in by_name:
                 if make:
-                    findings.problem((path, name), f"no such field{did_you_mean(name, by_name)}")
+                    wrong = UNKNOWN_FIELD(f"no such field{did_you_mean(name, by_name)}")
+                    findings.problem((path, name), wrong)
                 continue
             attribute, plain, read_item, is_nullable = by_name[name]
             if item is None and not is_nullable:
@@ -261,12 +265,12 @@ def _mapping_reader(
         is_whole = True
         for name in required:
             if value.get(name) is None and not (name in nullable and name in value):
-                findings.problem((path, name), "is required")
+                findings.problem((path, name), REQUIRED)
                 is_whole = False
         if not make:
             return value
         made = make(**attributes) if is_whole else None
-        # rules between fields apply to values whose fields are all right
+        # rules between fields apply only if each field is valid
         for place, message in contradictions(made) if contradictions and findings.count == before else ():
             findings.problem((path, place) if place else path, message)
         return made
@@ -275,7 +279,7 @@ def _mapping_reader(
 
 
 def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape]) -> Shape:
-    """The shape of the values of a type: of a class with fields, a given one, or that of `otherwise`."""
+    """The shape of the values of a type. `otherwise` makes it for a class that is not in `shapes`."""
     marks = marks_of(declared)
     if marks:
         declared = get_args(declared)[0]
@@ -297,31 +301,31 @@ def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[...
 
 
 def marks_of(declared: Any) -> tuple[Any, ...]:
-    """The metadata that `Annotated` adds to a type; empty: the type has none."""
+    """The metadata that `Annotated` adds to a type."""
     return get_args(declared)[1:] if get_origin(declared) is Annotated else ()
 
 
 def annotation_of(kind: Any, attribute: str) -> Any:
-    """The type of an attribute of a class, or of a property."""
+    """The type of an attribute or a property of a class."""
     if attribute in kind.__annotations__:
         return kind.__annotations__[attribute]
     return getattr(kind, attribute).fget.__annotations__["return"]
 
 
 def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
-    """The names that documents have for these attributes of a class, or for all."""
+    """The names in documents of these attributes of a class, or of all."""
     names = {}
     for attribute in attributes or kind.__annotations__:
         marks = marks_of(annotation_of(kind, attribute))
         first, *rest = attribute.split("_")
         own = first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
-        if Mark.INTERNAL not in marks:
-            names[attribute] = next((mark.name for mark in marks if isinstance(mark, Named)), own)
+        if FieldRule.INTERNAL not in marks:
+            names[attribute] = next((mark.name for mark in marks if isinstance(mark, FieldName)), own)
     return names
 
 
 def default_of(kind: Any, attribute: str) -> Any:
-    """The default of an attribute of a dataclass or a NamedTuple; MISSING: it has none."""
+    """The default of an attribute of a dataclass or a NamedTuple. MISSING: it has none."""
     if issubclass(kind, tuple):
         return kind._field_defaults.get(attribute, MISSING)
     entry = kind.__dataclass_fields__.get(attribute)
@@ -339,13 +343,13 @@ def _object_schema(entries: Sequence[Field], required: Sequence[str], never_null
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema of an optional field: null is the same as absent."""
+    """The schema of an optional field, which may also be null."""
     if "enum" in schema:
         return schema | {"enum": [*schema["enum"], None]}
     if "type" in schema:
         return schema | {"type": [schema["type"], "null"]}
     if "anyOf" in schema:
         return schema | {"anyOf": [*schema["anyOf"], {"type": "null"}]}
-    # anything may be null, and another field of the document says itself whether it may
+    # an empty schema allows null already; a reference to another field has that field's own rule
     is_any = not schema or str(schema.get("$ref")).startswith("#")
     return schema if is_any else {"anyOf": [schema, {"type": "null"}]}

@@ -1,4 +1,4 @@
-"""The state of a rollout that a cluster carries out: its Jobs, the requests of people, and the answers."""
+"""The state of a rollout in a cluster: its Jobs, the requests of people, and the answers."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from twgen.model.values import dataclass
 
 
 class Driver(StrEnum):
-    """The program that carries out a rollout in the cluster.
+    """The program that runs a rollout in the cluster.
 
     | driver | begins it | begins it again | answers requests | writes the status |
     | --- | --- | --- | --- | --- |
@@ -28,12 +28,12 @@ class Driver(StrEnum):
 
     @property
     def has_job(self) -> bool:
-        """A Job in the namespace of the worker runs it."""
+        """A Job in the worker's namespace runs the rollout."""
         return self not in {Driver.TICK, Driver.NONE}
 
 
 class JobReference(NamedTuple):
-    """Identifies a Job, also if another one later gets the same name."""
+    """Identifies a Job, even if a later Job has the same name."""
 
     name: str
     uid: str
@@ -43,10 +43,10 @@ class EndedJob(NamedTuple):
     """The end of a rollout. If its tracked Job is deleted, Argo CD creates it again."""
 
     job: JobReference | None
-    """None: `tick` carried it out."""
+    """None: `tick` ran the rollout."""
     ended_at: datetime
     is_older: bool = False
-    """It is older than its intent: the intent that it ran for was deleted."""
+    """The Job is older than its intent, so the intent that it ran for was deleted."""
 
 
 class LastSync(NamedTuple):
@@ -54,11 +54,11 @@ class LastSync(NamedTuple):
 
     is_running: bool
     leaves_out_hooks: bool
-    """It succeeded, and applied only some resources, such as those that self-heal found."""
+    """It succeeded, but applied only some resources, such as changes that self-heal found."""
 
 
 class RolloutMetadata(NamedTuple):
-    """A rollout that `twgen tick` carries out, by the metadata of its ConfigMaps only."""
+    """A rollout that `twgen tick` runs. Only the metadata of its ConfigMaps was read."""
 
     namespace: str
     name: str
@@ -67,9 +67,9 @@ class RolloutMetadata(NamedTuple):
     uid: str
     """The UID of that ConfigMap."""
     request: str = ""
-    """The request that waits for it, as it is written; empty: none."""
+    """The text of the waiting request; empty if there is none."""
     status_version: str = ""
-    """The resource version of the ConfigMap with its status; empty: there is none, or it is unknown."""
+    """The resource version of the ConfigMap with its status. Empty: there is none, or it is unknown."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -77,13 +77,13 @@ class RolloutMetadata(NamedTuple):
         return self.namespace, self.name
 
     def is_of(self, other: "RolloutMetadata") -> bool:
-        """Both are about the same intent."""
+        """Both belong to the same intent."""
         return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutInCluster:
-    """The state of a rollout in a cluster that matters while it runs."""
+    """The state in a cluster that matters to a running rollout."""
 
     is_superseded: bool = False
     """Its intent has changed or is gone, so another rollout must continue."""
@@ -96,12 +96,12 @@ class RolloutInCluster:
 
     @property
     def is_stopped(self) -> bool:
-        """It may change nothing now."""
+        """The rollout may change nothing now."""
         return self.is_superseded or self.is_paused or bool(self.older_pods)
 
 
 _MOST_EARLIER = 30
-"""Answered requests that are remembered: a person makes fewer in the time for which one counts."""
+"""How many answered requests are remembered: more than a person makes before the oldest expires."""
 
 
 class Verb(StrEnum):
@@ -125,7 +125,7 @@ class Verb(StrEnum):
 
     @property
     def counts_for(self) -> timedelta:
-        """From this age it is refused. A request that slows a rollout may wait long for its Job."""
+        """From this age on, it is refused. A request that slows a rollout may wait long for its Job."""
         return timedelta(days=1) if self.slows else timedelta(minutes=30)
 
 
@@ -133,22 +133,22 @@ class Request(NamedTuple):
     """A request of a person to a rollout."""
 
     id: Annotated[str, text(r"^[-._a-zA-Z0-9]{1,64}$(?!\n)", "an ID of letters, digits, - _ and .")]
-    """Different for each request."""
+    """An ID that is different for each request."""
     verb: Verb
     target: Annotated[str, BUILD_ID]
     """The build ID that it is for."""
     at: datetime
     """When it was made, by the clock of the person who made it."""
     by: Annotated[str, text(r"^[ -~]{0,200}$(?!\n)", "a name of at most 200 printable ASCII characters")] = ""
-    """Who made it, as far as that is known."""
+    """The author, if known."""
     full: bool = False
-    """Of Promote: all of the traffic, not only the next step."""
+    """For Promote: send all traffic, not only the next share."""
     reason: str = ""
-    """The reason in the status that the person saw; empty: not known."""
+    """The reason in the status that the person saw. Empty: unknown."""
 
     @property
     def asks_for(self) -> tuple[object, ...]:
-        """Two requests with the same are as good as one."""
+        """Two requests with an equal value count as one."""
         return self.verb, self.target, self.full
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ class AnswerState(StrEnum):
     """The state of a request."""
 
     TAKEN = "Taken"
-    """It is being carried out."""
+    """Its command is running."""
     DONE = "Done"
     REFUSED = "Refused"
 
@@ -172,47 +172,47 @@ class Answer(NamedTuple):
     request: Request
     state: AnswerState
     message: str
-    """What was done, or why the request was refused."""
+    """The result, or the reason for the refusal."""
     conflict_token: str = ""
     """The worker's conflict token when the request was taken. It permits one change of traffic."""
     percentage: float | None = None
-    """The share that the target gets by the change of traffic; None: it makes none."""
+    """The target's share after the change of traffic. None: there is no change."""
     stops: tuple[str, ...] = ()
     """The marks that stopped the target when the request was taken, by key, author and time."""
     earlier: tuple[str, ...] = ()
-    """The IDs of the requests that were answered before, newest first: one that comes back is not new."""
+    """The IDs of requests that were answered before, newest first, to recognize one that comes back."""
 
     @property
     def is_final(self) -> bool:
-        """Nothing more is done about the request."""
+        """The answer is final."""
         return self.state is not AnswerState.TAKEN
 
     def after(self, before: "Answer | None") -> "Answer":
-        """The same answer, with the IDs that the one before it knew."""
+        """The same answer, with the IDs from the answer before it."""
         known = (before.request.id, *before.earlier) if before else ()
         others = [each for each in known if each != self.request.id]
         return self._replace(earlier=tuple(others[:_MOST_EARLIER]))
 
 
 class PendingRequest(NamedTuple):
-    """A request in a cluster, and the newest answer to one in the same annotation."""
+    """A request in a cluster, and the newest answer to a request in the same annotation."""
 
     annotation: str
     """The annotation that it was read from."""
     request: Request | None
-    """None: it cannot be read, or is ignored."""
+    """The request. None: it cannot be read, or is ignored."""
     wrong: str
-    """Why it cannot be read or is ignored, or why nobody knows whether it was answered; empty: none of it."""
+    """Why it cannot be read, is ignored, or may have been answered already. Empty: no problem."""
     answer: Answer | None
-    """To this request or an earlier one; None: none yet."""
+    """The answer to this request or an earlier one. None: there is none yet."""
     resource_version: str
-    """The resource version of the object that holds both."""
+    """The resource version of the object with request and answer."""
     is_ignored: bool = False
-    """No person made it: a manifest has it. It is left as it is."""
+    """A manifest contains the request, so no person made it. It is not changed."""
 
     @property
     def waiting(self) -> Request | None:
-        """The request; None: there is nothing to answer, or it has its answer already."""
+        """The request to answer. None: there is none, or it is already answered."""
         answer = self.answer
         if not self.request or not answer:
             return self.request
@@ -222,6 +222,6 @@ class PendingRequest(NamedTuple):
 
     @property
     def answer_to_it(self) -> Answer | None:
-        """The answer to this request; None: it is not taken yet, or was answered before the newest answer."""
+        """The answer to this request. None: it is not taken yet, or its answer has been replaced."""
         is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
         return self.answer if is_to_it else None

@@ -1,6 +1,6 @@
-"""How a value stands in a document, described once: read from it, written to it, and as a JSON Schema.
+"""The form of a value in documents, declared once for reading, for writing and for the JSON Schema.
 
-Reading collects every problem with its path and goes on; what it returns is of use only when there is none.
+A reader notes each problem with its path and continues. Its result can be used only if there is no problem.
 """
 
 import re
@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import (
+    DUPLICATE,
     MOST_REPORTED,
+    NOT_RENDERED,
+    UNLIKELY,
+    DocumentPath,
     Finding,
-    Place,
+    Message,
     counted,
     did_you_mean,
     hidden_character,
@@ -40,8 +44,7 @@ Schema = dict[str, Any]
 MOST_OF_A_RECORD = 1000
 """The most findings that are kept of a ledger, a snapshot or an OperatorConfig."""
 
-UNFILLED = "contains a variable that was not filled in: render the file first"
-"""What is wrong with a text that a tool should have completed."""
+UNFILLED = NOT_RENDERED("contains a variable that was not filled in: render the file first")
 _LARGEST = 2**63 - 1
 _INT32 = range(-(2**31), 2**31)
 _LARGEST_INT32 = _INT32[-1]
@@ -50,7 +53,7 @@ _LARGEST_INT32 = _INT32[-1]
 class Findings:
     """The findings about one document: problems, fields that an API server drops or refuses, and warnings.
 
-    Of each list, at most `most` findings are shown. One more is kept, so that a reader knows of the rest.
+    Each list shows at most `most` findings. It keeps one more, to know that there are others.
     """
 
     def __init__(self, most: int = MOST_REPORTED) -> None:
@@ -59,15 +62,15 @@ class Findings:
         self.unknown: list[Finding] = []
         self.warnings: list[Finding] = []
         self.count = 0
-        """The number of all problems, with those that are not kept."""
+        """The number of all problems. Some of them may not be kept."""
         self._places: set[str] = set()
 
-    def problem(self, path: Path, message: str, other: Place | None = None) -> None:
-        """Note what is wrong at a path."""
+    def problem(self, path: Path, message: str, other: DocumentPath | None = None) -> None:
+        """Note a problem at a path."""
         self.add_problems([Finding(written_path(path), message, other)])
 
     def add_problems(self, findings: Iterable[Finding]) -> None:
-        """Note problems, but none at or below a path that has one already: it follows from that one."""
+        """Note problems, but only the first at or below a path: the others follow from it."""
         for finding in findings:
             self.count += 1
             if len(self.problems) > self.most:
@@ -79,16 +82,16 @@ class Findings:
                 self.problems.append(finding)
 
     def add_unknown(self, findings: Iterable[Finding]) -> None:
-        """Note what an API server would drop or refuse."""
+        """Note fields that an API server would drop or reject."""
         self.unknown.extend(islice(findings, max(0, self.most + 1 - len(self.unknown))))
 
-    def warning(self, path: Path, message: str) -> None:
-        """Note what is doubtful at a path."""
+    def warning(self, path: Path, message: Message) -> None:
+        """Note a warning about a path."""
         if len(self.warnings) <= self.most:
             self.warnings.append(Finding(written_path(path), message))
 
     def shown(self) -> list[Finding]:
-        """The problems that people are shown."""
+        """The problems to print."""
         return list(shortened(self.problems, self.most))
 
 
@@ -99,33 +102,34 @@ def _unchanged(value: Any) -> Any:
 class Shape(NamedTuple):
     """One kind of value in a document: its reader, its writer and its JSON Schema.
 
-    The reader notes a problem and returns None for a value that it cannot use.
+    For a value that it cannot use, the reader notes a problem and returns None.
     """
 
     read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any] = _unchanged
-    """By default, a value is the same in documents."""
+    """By default, documents have the value itself."""
     schema: Schema = {}  # noqa: RUF012 - no reader changes it
     plain: type | None = None
     """Every value of this class is valid and stays as it is, so `read` need not be called."""
     fixed: str = ""
     """The only value that a document may have here. The dataclass has no field for it."""
     none: str = ""
-    """The value that means none, such as `0`. Null means the default, so a spec with null gets a warning."""
+    """The text that means none, such as `0`. Null means the default, so a null in a spec gets a warning."""
     may_be_empty: bool = False
     """In a spec, an empty string is the same as no value, unless the field is required."""
 
 
 def described(value: Any) -> str:
-    """What a value is, for people: `a list`, `'Sleeping'`."""
+    """The value in a message: `a list`, `'Sleeping'`."""
     return quoted(value) if isinstance(value, str) else noun(type(value))
 
 
 def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 0, most: int = 0) -> Shape:
-    """A string of at least so many characters; one that does not match is not `such_as`, or is `wrong`.
+    """A string with at least `least` characters that matches the pattern.
 
-    A string with a limit (`most`) is one of a spec. Its messages also name an invisible character, and a tool
-    that should have completed it. They do not show the name of a Secret: it may be the secret itself.
+    The message about any other string is "is not `such_as`", or `wrong`. Strings of specs have a limit
+    (`most`). Their messages also name an invisible character, or the tool that should have completed the
+    string. They do not show the name of a Secret: it may be the secret itself.
     """
     wrong = wrong or f"is not {such_as}"
 
@@ -151,7 +155,7 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
 
 
 def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> str:
-    """What is wrong with a string of a spec; empty: nothing."""
+    """The message about a string of a spec; empty if the string is valid."""
     if not value:
         return "must not be empty"
     fits_pattern = bool(re.search(pattern, value))
@@ -163,18 +167,21 @@ def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> 
     elif len(value) > most:
         wrong = f"is longer than {most} characters"
     elif pattern and value[0] == "$":
-        wrong = UNFILLED
+        return UNFILLED if is_secret else NOT_RENDERED(f"{quoted(value)} {UNFILLED}")
     elif fits_pattern:
         return ""
     elif "{{" in value:
-        wrong = "is a Helm template: run `helm template` first"
+        wrong = NOT_RENDERED("is a Helm template: run `helm template` first")
     elif "${" in value or "$(" in value:
         wrong = UNFILLED
-    return wrong if is_secret else f"{quoted(value)} {wrong}"
+    if is_secret:
+        return wrong
+    shown = f"{quoted(value)} {wrong}"
+    return wrong.rule(shown) if isinstance(wrong, Message) else shown
 
 
 def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too_many: str = "") -> Shape:
-    """A whole number within limits; what is said of `too_few` and of `too_many` ends the message."""
+    """A whole number within limits. `too_few` or `too_many` ends the message about another number."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not int:
@@ -192,9 +199,9 @@ def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too
 
 
 def number(least: float | None = None, most: float | None = None, *, all_of_it: str = "") -> Shape:
-    """A finite number within limits; a fraction of nothing is written as a whole one.
+    """A finite number within limits. A number without a fraction is written as a whole number.
 
-    `all_of_it` ends the message for 100 percent.
+    `all_of_it` ends the message about 100 percent.
     """
 
     def read(value: Any, path: Path, findings: Findings) -> float | None:
@@ -218,7 +225,7 @@ def number(least: float | None = None, most: float | None = None, *, all_of_it: 
 def _is_finite(value: float) -> bool:
     try:
         return isfinite(value)
-    except OverflowError:  # a whole number that no float is near
+    except OverflowError:  # a whole number that is too large for a float
         return False
 
 
@@ -229,7 +236,7 @@ def _not_within(value: float, least: float, most: float) -> str:
 
 
 def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, why: str = "") -> Shape:
-    """A Go duration within limits; `why` says where the upper one comes from."""
+    """A Go duration within limits. `why` explains the upper limit."""
 
     def read(value: Any, path: Path, findings: Findings) -> timedelta | None:
         if value.__class__ is int and value in _INT32:
@@ -256,17 +263,19 @@ def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, wh
     return Shape(read, write_duration, schema, none="0")
 
 
-def _warning_of(written: str, length: timedelta) -> str:
-    """Why nobody means a duration; empty: it is a usual one."""
+def _warning_of(written: str, length: timedelta) -> Message | None:
+    """The warning about a duration that is too short or too long to be meant."""
     if timedelta() < length < timedelta(seconds=1):
         number = written.strip("+").rstrip("nuµμms")
         meant = f": write {number}m for minutes" if number.isdecimal() else ""
-        return f"{written} is less than a second{meant}"
-    return f"{written} is {length.days // 365} years: check the unit" if length >= timedelta(days=730) else ""
+        return UNLIKELY(f"{written} is less than a second{meant}")
+    if length >= timedelta(days=730):
+        return UNLIKELY(f"{written} is {length.days // 365} years: check the unit")
+    return None
 
 
 def constant(value: str) -> Shape:
-    """This string and no other."""
+    """Exactly this string."""
 
     def read(item: Any, path: Path, findings: Findings) -> str:
         if item != value:
@@ -277,18 +286,18 @@ def constant(value: str) -> Shape:
 
 
 def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
-    """One of these values of an enumeration; the message names a similar one, or else ends with `hint`."""
+    """One of these values of an enumeration. The message names a similar value, or else ends with `hint`."""
     shape = _one_of({item.value: item for item in items}, hint, guesses=guesses)
     return shape._replace(write=str, none="None" if "None" in items else "")
 
 
 def word(value: str) -> Shape:
-    """A setting that has only this value: read as True."""
+    """A setting whose only value is this word. It is read as True."""
     return _one_of({value: True})._replace(write=lambda _: value)
 
 
 def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) -> Shape:
-    """One of these strings, read as what it stands for."""
+    """One of these strings, read as its value."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not str:
@@ -314,10 +323,10 @@ def listing(  # noqa: PLR0913 - the limits of a list
     most: int = 0,
     is_set: bool = False,
 ) -> Shape:
-    """A list of at least and (unless 0) at most so many items, read as a tuple.
+    """A list with `least` to `most` items (`most` 0: no limit), read as a tuple.
 
-    Two items of the same `key` are refused, which is asked for only where the items themselves are right
-    (None: the item is like no other). Of a set, two that are written alike are refused.
+    Two items with the same `key` are rejected. Keys are compared only if all items are valid, and an item
+    whose key is None is never a duplicate. With `is_set`, identical items are rejected.
     """
     read_item, write_item = item.read, item.write
 
@@ -341,7 +350,8 @@ def listing(  # noqa: PLR0913 - the limits of a list
                 first = first_of.setdefault(name, index)
                 if first != index and name is not None:
                     shown = " ".join(name) if isinstance(name, tuple) else name
-                    findings.problem((path, index), f"{noun} {shown} appears twice, first at [{first}]")
+                    twice = f"{noun} {shown} appears twice, first at [{first}]"
+                    findings.problem((path, index), DUPLICATE(twice))
         return items
 
     def write(items: Sequence[Any]) -> list[Any]:
@@ -357,12 +367,12 @@ def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
     for index, item in enumerate(items):
         if item.__class__ is str:
             if item in seen:
-                findings.problem((path, index), f"{quoted(item)} appears twice")
+                findings.problem((path, index), DUPLICATE(f"{quoted(item)} appears twice"))
             seen.add(item)
 
 
 def mapping(item: Shape | None = None, names: Shape | None = None) -> Shape:
-    """A mapping of names, also of one shape, to values of one shape or to anything; it is read as it is."""
+    """A mapping. Its names and its values may each have a shape. It is read unchanged."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
@@ -381,7 +391,7 @@ def mapping(item: Shape | None = None, names: Shape | None = None) -> Shape:
 
 
 def printed(schema: Schema, write: Callable[[Any], Any] = _unchanged) -> Shape:
-    """A value of a document that is only printed: nothing reads it."""
+    """A value of a document that twgen prints but never reads."""
     return Shape(lambda value, *_: value, write, schema)
 
 
@@ -412,14 +422,14 @@ def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def fits(shape: Shape, value: str) -> bool:
-    """The text has the pattern and the length of a shape."""
+    """The text matches the pattern and the length of a shape."""
     return len(value) <= shape.schema["maxLength"] and bool(re.search(shape.schema["pattern"], value))
 
 
 _LIST = noun(list)
 TEXT = text()
 NUMBER = number()._replace(write=_unchanged)
-"""Any but infinity."""
+"""Any finite number."""
 TIME = Shape(_read_time, format_time, {"type": "string", "pattern": TIME_PATTERN})
 FLAG = Shape(_read_flag, schema={"type": "boolean"}, plain=bool)
 COUNT = whole_number()

@@ -1,4 +1,4 @@
-"""Workers as Git describes them: their pods, their connection to Temporal, and how traffic moves to them."""
+"""Workers as Git describes them: their pods, their connection to Temporal, and their rollout."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -18,7 +18,7 @@ from twgen.model.forms import (
 )
 from twgen.model.policy import Policy
 from twgen.model.problem import Document
-from twgen.model.record_shapes import Each, Example, Hint, Mark, Named
+from twgen.model.record_shapes import Each, Example, FieldName, FieldRule, Hint
 from twgen.model.shapes import choice, duration, number
 from twgen.model.values import dataclass
 
@@ -39,49 +39,49 @@ class SecretKey:
 class Connection:
     """A Temporal server's address and the names of the Secrets that hold a worker's credentials."""
 
-    name: Annotated[str, Mark.INTERNAL]
+    name: Annotated[str, FieldRule.INTERNAL]
     host_port: Annotated[str, HOST_PORT, Example("temporal.example.com:7233")]
     """The address of the Temporal frontend, as host:port."""
     tls_server_name: Annotated[
-        str, Named("tls.serverName", "How clients check the server's certificate."), SERVER_NAME
+        str, FieldName("tls.serverName", "How clients check the server's certificate."), SERVER_NAME
     ] = ""
     """The name that the server's certificate must have."""
     ca_secret: Annotated[
         str,
-        Named(
+        FieldName(
             "tls.caCertSecretRef.name",
             "The Secret with the CA certificates, in ca.crt. Conflicts with mutualTLSSecretRef: that Secret"
             " can contain ca.crt itself.",
         ),
         NAME,
-        Mark.OF_HOLDER,
+        FieldRule.OF_HOLDER,
     ] = ""
     """The name of the Secret, in the workers' namespace."""
     mutual_tls_secret: Annotated[
         str,
-        Named(
+        FieldName(
             "mutualTLSSecretRef.name",
             "The Secret with the client certificate, in tls.crt and tls.key. Conflicts with apiKeySecretRef.",
         ),
         NAME,
-        Mark.OF_HOLDER,
+        FieldRule.OF_HOLDER,
     ] = ""
     """The name of the Secret, in the workers' namespace."""
-    api_key_secret: Annotated[SecretKey | None, Named("apiKeySecretRef")] = None
+    api_key_secret: Annotated[SecretKey | None, FieldName("apiKeySecretRef")] = None
     """The Secret with the API key. Conflicts with mutualTLSSecretRef."""
-    document: Annotated[Document, Mark.INTERNAL] = field(
+    document: Annotated[Document, FieldRule.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )
-    """Where it stands."""
+    """The document of the connection."""
 
     @property
     def needs_credentials(self) -> bool:
-        """It has TLS or a key, so a reader of its server needs credentials too."""
+        """It uses TLS or an API key, so clients of its server need credentials."""
         return bool(self.secret_name or self.tls_server_name or self.ca_secret)
 
     @property
     def secret_name(self) -> str:
-        """The Secret that a worker needs; empty: none."""
+        """The Secret that a worker needs; empty if there is none."""
         if self.mutual_tls_secret:
             return self.mutual_tls_secret
         return self.api_key_secret.name if self.api_key_secret else ""
@@ -102,15 +102,15 @@ _LAST_STEP = ": leave the step out, since all traffic moves after the last one"
 class RolloutStep:
     """A share of new workflows, in percent, and how long to stay there."""
 
-    percentage: Annotated[float, Named("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
+    percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
     """The version's share of new workflows, in percent."""
-    pause: Annotated[timedelta, Named("pauseDuration"), duration(timedelta(seconds=30)), Example("90s")]
+    pause: Annotated[timedelta, FieldName("pauseDuration"), duration(timedelta(seconds=30)), Example("90s")]
     """How long the version keeps this share: at least 30s. After the last step, the version becomes
     current."""
 
 
 class Encoding(StrEnum):
-    """The encoding of a gate's input, by its name in a payload's metadata. A message is one of protobuf."""
+    """The encoding of a gate's input, by its name in the payload's metadata. A message means protobuf."""
 
     JSON = "json/plain"
     JSON_MESSAGE = "json/protobuf"
@@ -119,12 +119,12 @@ class Encoding(StrEnum):
 
     @property
     def is_binary(self) -> bool:
-        """It is not JSON, so a spec cannot contain it."""
+        """The input is not JSON, so a spec cannot contain it."""
         return self in {Encoding.BYTES, Encoding.BINARY_MESSAGE}
 
     @property
     def is_message(self) -> bool:
-        """It has a message type."""
+        """The encoding needs a message type."""
         return self in {Encoding.JSON_MESSAGE, Encoding.BINARY_MESSAGE}
 
 
@@ -196,14 +196,14 @@ class Sunset:
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod template as an API server stores it and Go encodes it, and the hash of that encoding."""
+    """A pod template in the form that an API server stores, and the hash of its JSON in Go."""
 
     content: Mapping[str, Any]
     hash: str
 
 
 class AttachedWhile(StrEnum):
-    """The states of versions that get a copy of an attached resource, besides the target.
+    """The states of versions that get a copy of an attached resource, in addition to the target.
 
     The target never counts as Draining or Drained, even before traffic comes back to it.
     """
@@ -217,18 +217,18 @@ class AttachedWhile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
-    """An object, such as an HPA; every version of a worker gets a copy."""
+    """An object, such as an HPA. Every version of a worker gets a copy."""
 
     name: str
     template: Mapping[str, Any]
     autoscales: bool
     """It changes the replicas of the Deployment that it is attached to."""
     scales_from_zero: bool = False
-    """It scales that Deployment up from zero, unless it is paused."""
+    """It also scales that Deployment up from zero, unless the autoscaler is paused."""
     when: frozenset[AttachedWhile] = frozenset()
-    """The versions that get it; empty: all."""
+    """The versions that get a copy. Empty: all."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
-    """Where it stands; for messages."""
+    """The document of the template, for messages."""
 
     @property
     def kind(self) -> str:
@@ -237,16 +237,16 @@ class AttachedResource:
 
 
 class WorkerKey(NamedTuple):
-    """Identifies a worker. Two Temporal namespaces may each have a worker of the same name."""
+    """Identifies a worker. Workers in two Temporal namespaces may have the same name."""
 
     worker_deployment: str
-    """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
+    """The name in Temporal: `<Kubernetes namespace>/<worker>`."""
     temporal_namespace: str
 
 
 @dataclass(frozen=True, slots=True)
 class NamedWorker:
-    """A worker that is known by its name only, without a spec."""
+    """A worker without a spec: only its name is known."""
 
     worker_deployment: str
     temporal_namespace: str
@@ -264,7 +264,7 @@ class WorkerSpec:
     connection: Connection
     replicas: int | None
     pace: Mapping[str, Any]
-    """The fields of its target's Deployment that say how pods are replaced: a change restarts nothing."""
+    """The fields of the target's Deployment that control how pods are replaced. A change restarts no pod."""
     rollout: Rollout
     sunset: Sunset
     template: PodTemplate
@@ -278,7 +278,7 @@ class WorkerSpec:
 
     @property
     def worker_deployment(self) -> str:
-        """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
+        """The name in Temporal: `<Kubernetes namespace>/<worker>`."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -288,7 +288,7 @@ class WorkerSpec:
 
     @property
     def says_zero(self) -> bool:
-        """Git says that its target has no pods."""
+        """The spec sets the target's replicas to zero."""
         scalers = (resource for resource in self.attached if resource.autoscales)
         is_scaled = any(not scaler.when or AttachedWhile.TARGET in scaler.when for scaler in scalers)
         is_patched = any(patch.replicas and patch.build_id == self.build_id for patch in self.policy.patches)
@@ -301,4 +301,4 @@ class WorkerSpec:
 
 
 InTemporal = NamedWorker | WorkerSpec
-"""The name of a worker in Temporal, and the connection to that Temporal."""
+"""Values with the name of a worker in Temporal and its connection."""

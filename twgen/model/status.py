@@ -1,4 +1,4 @@
-"""What is reported of workers: the only declaration of the Status document, and the status of a rollout."""
+"""The status of workers (the only declaration of the Status document), and the status of a rollout."""
 
 from dataclasses import field, replace
 from datetime import datetime
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from twgen.model.analysis import Judgement
 from twgen.model.draining import ScheduledAction
 from twgen.model.plan import LaterAction, Phase, RoutingAction, VersionAction
-from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.record_shapes import FieldName, FieldRule, Name
 from twgen.model.rollout import Answer, AnswerState, PendingRequest, Verb
 from twgen.model.shapes import choice, number
 from twgen.model.temporal import GateStatus, TaskQueueType, VersionStatus
@@ -23,14 +23,14 @@ class Ownership(StrEnum):
     NOBODY = "Nobody"
     OURS = "Ours"
     ADOPTED = "Adopted"
-    """Its adoptFrom names them: the next change takes over."""
+    """The policy's adoptFrom names the manager, so the next change takes over from it."""
     OTHER = "Other"
     UNKNOWN = "Unknown"
-    """Nobody said who we are."""
+    """Our own identity is unknown."""
 
 
 class Unstarted(StrEnum):
-    """The status of a gate, or of a request, that nothing has begun."""
+    """The status of a gate that has not started, or of a request that was not taken."""
 
     NOT_STARTED = "NotStarted"
     PENDING = "Pending"
@@ -43,7 +43,7 @@ class VersionCount:
     deployed: int
     """Versions that count towards maxVersions: all except the target and drained versions with zero
     replicas."""
-    most_deployed: Annotated[int, Named("maxVersions")]
+    most_deployed: Annotated[int, FieldName("maxVersions")]
     """The limit of the RolloutPolicy. When it is reached, the target is not created."""
     registered: int
     """Versions that Temporal knows."""
@@ -54,7 +54,7 @@ class VersionCount:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What gave a version its share of new workflows; an empty text: not known."""
+    """The change that gave a version its share of new workflows. An empty text: not known."""
 
     identity: str
     """The manager identity that made the change."""
@@ -70,15 +70,15 @@ class AttachedState(StrEnum):
     """The state of an attached object."""
 
     READY = "Ready"
-    """It is there, and no condition speaks against it."""
+    """The object exists, and no condition reports a failure."""
     FAILING = "Failing"
-    """It is there, and says itself that it does not do what it is for."""
+    """The object exists, and one of its own conditions reports a failure."""
     MISSING = "Missing"
-    """It was rendered with its Deployment, and is not there."""
+    """The object was rendered with its Deployment, but does not exist."""
     REFUSED = "Refused"
-    """It is not there: the last sync could not apply it."""
+    """The last sync could not apply the object."""
     PENDING = "Pending"
-    """It has yet to be applied."""
+    """The object has not been applied yet."""
     UNREAD = "NotRead"
 
 
@@ -93,17 +93,17 @@ class AttachedView:
     state: AttachedState
     """Ready; Failing: one of its conditions says so; Missing: it was applied but does not exist; Refused: the
     last sync could not apply it (only tick knows this); Pending: it has not been applied yet; NotRead."""
-    says: Annotated[str, Named("message")]
+    says: Annotated[str, FieldName("message")]
     """The failing conditions, or the effect of a missing object. Empty: there is no problem."""
 
     @property
     def is_ready(self) -> bool:
-        """It is there, and no condition speaks against it."""
+        """It exists, and no condition reports a failure."""
         return self.state is AttachedState.READY
 
 
 class StepPlace(StrEnum):
-    """Where a step is relative to the live share of the target."""
+    """The position of a step relative to the live share of the target."""
 
     DONE = "Done"
     PRESENT = "Present"
@@ -164,8 +164,8 @@ class ReportedGate:
     """The workflow type."""
     status: Annotated[str, choice(Unstarted.NOT_STARTED, *GateStatus)]
     """The status."""
-    is_due: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
-    """It is to be started now; False also: it was read from a document."""
+    is_due: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
+    """It must be started now. False also if it was read from a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class ReportedRequest:
     """The ID of the request."""
     verb: Verb
     """What is requested."""
-    target: Annotated[str, Named("targetBuildID")]
+    target: Annotated[str, FieldName("targetBuildID")]
     """The build ID that it is for."""
     by: str
     """Who requested it, as far as that is known; empty: not known."""
@@ -263,12 +263,12 @@ class VersionReport:
     """The reason for the action, as a sentence."""
     next: LaterAction | None
     """The next action that its sunset delays lead to. Null: none is known."""
-    replicas: Annotated[int | None, Mark.INTERNAL] = field(default=None, compare=False)
-    """As `VersionPlan` has them; None also: it was read from a document."""
-    is_autoscaled: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
-    """An autoscaler sets or will set its replicas; False also: it was read from a document."""
-    is_patched: Annotated[bool, Mark.INTERNAL] = field(default=False, compare=False)
-    """Its manifest gets a VersionPatch; False also: it was read from a document."""
+    replicas: Annotated[int | None, FieldRule.INTERNAL] = field(default=None, compare=False)
+    """As in `VersionPlan`. None also if it was read from a document."""
+    is_autoscaled: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
+    """An autoscaler sets or will set its replicas. False also if it was read from a document."""
+    is_patched: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
+    """Its manifest gets a VersionPatch. False also if it was read from a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class WorkerReport:
     """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
     """The Temporal namespace of the worker; empty: not read."""
-    target: Annotated[str, Named("targetBuildID")]
+    target: Annotated[str, FieldName("targetBuildID")]
     """The build ID of the current spec."""
     phase: Phase
     """Settled: nothing is left to do. Waiting: it waits for a time or a person. Moving: a change is due.
@@ -296,7 +296,7 @@ class WorkerReport:
     """When the wait ends. Null: the end is unknown, or nothing waits."""
     owner: ReportedOwner = _UNKNOWN_OWNER
     """The manager of the worker in Temporal."""
-    last_modifier: Annotated[str, Named("lastModifierIdentity")] = ""
+    last_modifier: Annotated[str, FieldName("lastModifierIdentity")] = ""
     """The identity that last changed the routing in Temporal. Empty: not known."""
     steps: tuple[StepView, ...] = ()
     """The steps of the target while it ramps. Empty: it does not ramp, or has no steps."""
@@ -314,22 +314,22 @@ class WorkerReport:
     unversioned_percentage: Annotated[float | None, number(0, 100)] = None
     """The share of new workflows that workers without a version get, in percent. Null: they get none by
     routing."""
-    count: Annotated[VersionCount | None, Named("versionCount")] = None
+    count: Annotated[VersionCount | None, FieldName("versionCount")] = None
     """The number of versions, and the limits that stop a new one; null: the versions were not read."""
     versions: tuple[VersionReport, ...] = ()
     """The target, then the current and ramping versions, then the others, newest first."""
     warnings: tuple[str, ...] = ()
     """Warnings about this worker, one sentence each."""
-    differs: Annotated[tuple[str, ...], Mark.INTERNAL] = field(default=(), compare=False)
-    """As `WorkerPlan` has them; empty also: it was read from a document."""
-    old_records: Annotated[tuple[str, ...], Mark.INTERNAL] = field(default=(), compare=False)
-    """As `WorkerPlan` has them; empty also: it was read from a document."""
-    rollout: Annotated["RolloutStatus | None", Mark.INTERNAL] = field(default=None, compare=False)
-    """What its rollout wrote in a cluster; None: Temporal was read instead."""
+    differs: Annotated[tuple[str, ...], FieldRule.INTERNAL] = field(default=(), compare=False)
+    """As in `WorkerPlan`. Empty also if it was read from a document."""
+    old_records: Annotated[tuple[str, ...], FieldRule.INTERNAL] = field(default=(), compare=False)
+    """As in `WorkerPlan`. Empty also if it was read from a document."""
+    rollout: Annotated["RolloutStatus | None", FieldRule.INTERNAL] = field(default=None, compare=False)
+    """The status that its rollout wrote in a cluster. None: Temporal was read instead."""
 
     @property
     def alarm(self) -> str:
-        """Its most urgent problem: its rollout fails, or no worker serves its new workflows; empty: none."""
+        """Its most urgent problem: a failing rollout, or new workflows without a worker. Empty: none."""
         return (self.rollout.failing if self.rollout else "") or self.unserved
 
 
@@ -350,41 +350,41 @@ class RolloutStatus:
     """The status of the rollout of one worker, as its cluster stores it."""
 
     worker: str
-    """As Temporal calls it: `<Kubernetes namespace>/<worker>`."""
+    """The worker's name in Temporal: `<Kubernetes namespace>/<worker>`."""
     phase: Phase
     reason: str
     message: str
     target: str
     current: str | None
-    """The build ID of the current version; empty: none is; None: Temporal was not read."""
+    """The build ID of the current version. Empty: there is none. None: Temporal was not read."""
     percentage: float | None
-    """The target's share of new workflows; None: it was not read."""
+    """The target's share of new workflows. None: it was not read."""
     since: datetime
-    """When the phase or the reason changed last."""
+    """The time of the last change of phase or reason."""
     report: Status | None
-    """The Status document of this one worker, as it was when this was written; None: it has no details."""
+    """The Status document of this worker at the time of writing. None: there are no details."""
     intent: str = ""
-    """The hash of the intent that is carried out."""
+    """The hash of the rollout's intent."""
     failing: str = ""
-    """What fails at its looks, or after them; empty: nothing does."""
+    """The errors when the rollout reads or changes the state. Empty: there are none."""
     permits: tuple[Verb, ...] = ()
-    """The requests that the operator permits beside those that are always taken."""
+    """The requests that the operator permits, in addition to the requests that are always permitted."""
     pending: tuple[PendingRequest, ...] = field(default=(), compare=False)
-    """What people request of it, in the order in which that is answered."""
+    """The requests of people to the rollout, in the order of the answers."""
     answers: tuple[Answer, ...] = ()
-    """To the last abort and to the last other request, the newer one first, as far as they can be read."""
+    """The answers to the last abort and to the last other request, the newer first, if they can be read."""
     intent_uid: str = field(default="", compare=False)
-    """Of the intent's ConfigMap, as its own ConfigMap names its owner; empty: it names none."""
+    """The UID of the intent's ConfigMap, which owns the status's ConfigMap. Empty: it has no owner."""
     resource_version: str = field(default="", compare=False)
-    """Of the ConfigMap that it was read from; empty: of none."""
+    """The resource version of the ConfigMap that it was read from. Empty: there is none."""
 
     @property
     def details(self) -> WorkerReport | None:
-        """What is reported of the worker; None: Temporal was not read, or the entry cannot be read."""
+        """The report on the worker. None: Temporal was not read, or the entry cannot be read."""
         return self.report.workers[0] if self.report else None
 
     def with_details(self, **changes: Any) -> Self:
-        """The same status with changes to what is reported of the worker, if anything is."""
+        """The same status with changes to the report on the worker, if there is one."""
         if not self.report or not self.details:
             return self
         return replace(self, report=replace(self.report, workers=(replace(self.details, **changes),)))

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from twgen.model.analysis import Measurement
 from twgen.model.problem import quoted
-from twgen.model.record_shapes import Each, Mark, Name, Named
+from twgen.model.record_shapes import Each, FieldName, FieldRule, Name
 from twgen.model.shapes import choice, number, text
 from twgen.model.values import dataclass
 
 
 class VersionStatus(StrEnum):
-    """Temporal's words for where a version stands, and one for a version that it does not know."""
+    """Temporal's statuses of a version, and one more for a version that it does not know."""
 
     CREATED = "Created"
     INACTIVE = "Inactive"
@@ -60,7 +60,7 @@ class UpdateState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drainage:
-    """What Temporal last found out about the workflows that hold a version."""
+    """Temporal's last check for workflows that hold a version."""
 
     status: Annotated[
         VersionStatus, choice(VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)
@@ -92,7 +92,7 @@ class TaskQueue:
 
     @property
     def is_temporals_own(self) -> bool:
-        """Temporal made it, as the prefix says, such as for commands to one process of a worker.
+        """By its prefix, Temporal made the queue itself, such as for commands to one process of a worker.
 
         SDKs of before July 2026 made that one a task queue of their version, and no other process polls it.
         https://github.com/temporalio/temporal/pull/11481
@@ -102,7 +102,7 @@ class TaskQueue:
 
 @dataclass(frozen=True, slots=True)
 class OtherWorker:
-    """A worker that Temporal knows and that may be the one whose target has not polled, by another name."""
+    """A worker under another name that may be the one whose target has not polled."""
 
     name: str = ""
     """The name of its Worker Deployment. Absent: it polls without a version."""
@@ -154,7 +154,7 @@ class Version:
     """Running and paused workflows that are pinned to it. Absent: not counted."""
     oldest_open_at: datetime | None = None
     """When the oldest of these workflows started. Absent: not read, or there is none."""
-    auto_upgrade_workflows: Annotated[int | None, Named("openAutoUpgradeWorkflows")] = None
+    auto_upgrade_workflows: Annotated[int | None, FieldName("openAutoUpgradeWorkflows")] = None
     """Running and paused auto-upgrade workflows on it. Absent: not counted."""
     metadata: Mapping[str, Any] | None = None
     """The metadata of the version, including marks such as those of abort and retry. Absent: not read."""
@@ -171,13 +171,13 @@ class Version:
 
     @property
     def own_task_queues(self) -> tuple[TaskQueue, ...]:
-        """Those that any of its workers may poll; none too when they were not read."""
+        """The task queues that all its workers may poll. Empty also if they were not read."""
         return tuple(queue for queue in self.task_queues or () if not queue.is_temporals_own)
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentVersion:
-    """Where workflows go that no ramp takes."""
+    """The version that gets the workflows outside of a ramp."""
 
     build_id: Name
     """The build ID of the current version."""
@@ -187,7 +187,7 @@ class CurrentVersion:
 
 @dataclass(frozen=True, slots=True)
 class RampingVersion:
-    """Where a share of new workflows goes, in percent; an empty build ID: to unversioned workers."""
+    """The version that gets a share of new workflows. An empty build ID means unversioned workers."""
 
     build_id: str
     """The build ID of the ramping version. Empty: the ramp leads to unversioned workers."""
@@ -200,13 +200,13 @@ class RampingVersion:
 
     @property
     def percentage_since(self) -> datetime | None:
-        """Since when it has had its share: the later of both times; None: nobody knows."""
+        """The start of its present share: the later of both times. None: unknown."""
         return max(filter(None, (self.since, self.percentage_changed_at)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Temporal's routing configuration; no current version: unversioned workers are current."""
+    """Temporal's routing configuration. Without a current version, unversioned workers are current."""
 
     update_state: UpdateState | None = None
     """Whether the last change has reached every task queue. Older servers do not report it."""
@@ -227,17 +227,17 @@ class Routing:
 class WorkerDeployment:
     """A Worker Deployment as Temporal describes it."""
 
-    conflict_token: Annotated[str, text(r"^[A-Za-z0-9+/]*={0,2}$(?!\n)", "base64"), Mark.WRITTEN] = ""
+    conflict_token: Annotated[str, text(r"^[A-Za-z0-9+/]*={0,2}$(?!\n)", "base64"), FieldRule.WRITTEN] = ""
     """The conflict token that a change of routing must send, in Base64."""
-    server_version: Annotated[str, Mark.WRITTEN] = ""
+    server_version: Annotated[str, FieldRule.WRITTEN] = ""
     """The version of the Temporal server, such as 1.32.0."""
-    manager_identity: Annotated[str, Mark.WRITTEN] = ""
+    manager_identity: Annotated[str, FieldRule.WRITTEN] = ""
     """The manager identity. Empty: there is no manager."""
-    last_modifier_identity: Annotated[str, Mark.WRITTEN] = ""
+    last_modifier_identity: Annotated[str, FieldRule.WRITTEN] = ""
     """The identity that changed it last. It is only displayed."""
-    routing: Annotated[Routing, Mark.WRITTEN] = field(default_factory=Routing)
+    routing: Annotated[Routing, FieldRule.WRITTEN] = field(default_factory=Routing)
     """The versions that get new workflows."""
     versions: Annotated[
-        tuple[Version, ...], Each(attrgetter("build_id"), "version"), Mark.REQUIRED, Mark.WRITTEN
+        tuple[Version, ...], Each(attrgetter("build_id"), "version"), FieldRule.REQUIRED, FieldRule.WRITTEN
     ] = ()
     """All versions that Temporal knows."""

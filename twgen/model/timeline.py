@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from twgen.model.record_shapes import Mark, Name, Named
+from twgen.model.record_shapes import FieldName, FieldRule, Name
 from twgen.model.shapes import SECONDS, printed, printed_number
 from twgen.model.spec import Rollout, Strategy, Sunset
 from twgen.model.temporal import VersionStatus
@@ -18,7 +18,7 @@ Ratio = Annotated[float, printed_number(1)]
 _FAILING = printed({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 
 _TIME = printed({"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}, format_time)
-"""Of any year: a simulation of long workflows may end in a later one than any document may have."""
+"""A time in any year: a simulation of long workflows may end later than any time in a document."""
 
 
 class Happening(StrEnum):
@@ -76,7 +76,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The look at which a metric fails a version with so many failures."""
+    """The check at which a metric fails a version with this failure rate."""
 
     after: Seconds
     """Seconds after its ramp began."""
@@ -96,7 +96,7 @@ class Noticing:
     """The name."""
     half: Notice | None
     """When half of the ramps have detected it. Null: it becomes current first."""
-    most: Annotated[Notice | None, Named("nineOfTen")]
+    most: Annotated[Notice | None, FieldName("nineOfTen")]
     """When nine of ten ramps have detected it. Null: it becomes current first."""
     unnoticed: Ratio
     """The share of ramps that end with the bad version as current."""
@@ -106,7 +106,7 @@ class Noticing:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The assumptions of a simulation that neither the specs nor the world tell."""
+    """The assumptions of a simulation that follow neither from the specs nor from the servers."""
 
     workflow_duration: Seconds
     """How long a pinned workflow runs."""
@@ -121,8 +121,8 @@ class Assumptions:
     count."""
     render_interval: Seconds
     """The time between two renders, each followed by a sync."""
-    traffic: Annotated[Traffic | None, Mark.INTERNAL] = None
-    """How many workflows start, and how many of the target's fail; None: not given."""
+    traffic: Annotated[Traffic | None, FieldRule.INTERNAL] = None
+    """How many workflows start, and how many fail on the target. None: not given."""
 
     @property
     def starts_per_hour(self) -> Annotated[float | None, printed({"type": "number", "exclusiveMinimum": 0})]:
@@ -141,7 +141,7 @@ class Event:
 
     at: Seconds
     """Seconds after the beginning."""
-    happening: Annotated[Happening, Named("event")]
+    happening: Annotated[Happening, FieldName("event")]
     """The event. Found: the version exists at the beginning. TakenBack: its ramp ends because it is marked as
     aborted. EndingBegun: its policy signals, cancels, moves or terminates its workflows. WorkflowsEnded: the
     last workflow that is pinned to it ends."""
@@ -173,7 +173,7 @@ class Span:
     """The replicas of its Deployment. Null: the spec does not set the number."""
 
     def covers(self, moment: timedelta) -> bool:
-        """The moment is in the period; the end of the period is not."""
+        """The moment is in the period, which does not include its end."""
         return self.begin <= moment and (self.end is None or moment < self.end)
 
 
@@ -214,7 +214,7 @@ class WorkerTimeline:
     """Since when the phase of the rollout and its reason have not changed."""
     events: tuple[Event, ...]
     """The events, in order."""
-    lanes: Annotated[tuple[Lane, ...], Named("versions")]
+    lanes: Annotated[tuple[Lane, ...], FieldName("versions")]
     """Every version that exists at some time, in order of appearance."""
     noticing: tuple[Noticing, ...] = ()
     """How soon each metric of workflowFailures would detect a version that fails this often. Ramps differ by
@@ -228,7 +228,7 @@ class WorkerTimeline:
         return self.rollout.strategy
 
     def first(self, happening: Happening, build_id: str) -> timedelta | None:
-        """When such an event first happened to a version; None: never."""
+        """The first time of this event for a version. None: never."""
         times = (
             event.at for event in self.events if (event.happening, event.build_id) == (happening, build_id)
         )

@@ -27,7 +27,7 @@ _LONGEST_SECONDS = (2**63 - 1) / 1e9
 """Go counts a duration in 64-bit nanoseconds: 292 years."""
 _TOO_LONG = f"is too long: at most {int(_LONGEST_SECONDS / 3600)}h"
 LONGEST_DURATION = 100
-"""Matching repeated parts takes hundreds of times the memory of the text."""
+"""The longest text: matching repeated parts needs hundreds of times its memory."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 DURATION_PATTERN = rf"^(-0|\+?(0|({_PART.pattern})+))$(?!\n)"
@@ -44,7 +44,7 @@ _SPOKEN_UNITS = {
 
 @lru_cache  # one moment changes several things
 def parse_time(text: str) -> datetime:
-    """The moment of `2026-11-21T12:00:00Z`; ValueError for anything else, a time without zone included."""
+    """The moment of `2026-11-21T12:00:00Z`; raises ValueError for other text, even a time without a zone."""
     if not _TIME.match(text):
         raise ValueError(text)
     moment = datetime.fromisoformat(text)
@@ -52,12 +52,12 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """The moment to the microsecond, shortest form."""
+    """The shortest form of the moment, with microseconds if there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def later(moment: datetime, length: timedelta) -> datetime:
-    """The moment so much later; FOREVER if the calendar has no such day."""
+    """The later moment, or FOREVER if the calendar ends before it."""
     try:
         return moment + length
     except OverflowError:
@@ -91,7 +91,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def go_duration(text: str) -> str:
-    """`1d 2h`, `10min` or `2 days` as Go writes it, `26h`, `10m` or `48h`; empty when it says no length."""
+    """The Go form (`26h`, `10m`, `48h`) of `1d 2h`, `10min` or `2 days`; empty for other text."""
     seconds = _spoken_seconds(text)
     if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:
         return ""

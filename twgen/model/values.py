@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool, slots: bool = False) -> Callable[[type[Any]], Any]:  # noqa: ARG001 - for mypy
-        """As Python's own, but that it is mypy alone which refuses to change a value."""
+        """Like Python's own, but only mypy prevents changes to a value."""
         return lambda kind: _defined(kind, slots=slots)
 
 

@@ -1,4 +1,4 @@
-"""The state of workers at one moment, as Temporal, Kubernetes and the ledger know it."""
+"""The state of workers at one moment, from Temporal, Kubernetes and the ledger."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -16,7 +16,7 @@ from twgen.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecordedDeployment:
-    """The manifest of a versioned Deployment, and its facts; an empty text: the manifest has none."""
+    """The manifest of a versioned Deployment, and values from it. An empty text: it has no value."""
 
     manifest: Mapping[str, Any]
     template_hash: str = ""
@@ -25,7 +25,7 @@ class RecordedDeployment:
     temporal_namespace: str = ""
     worker_deployment: str = ""
     replicas: int | None = None
-    """None: the manifest has none."""
+    """None: the manifest has no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class LivePatch:
     containers: tuple[Mapping[str, Any], ...]
     """The patched containers, as in a VersionPatch."""
     template: Mapping[str, Any]
-    """Its pod template with the patch, as it is now."""
+    """The live pod template, with the patch."""
     edits: tuple[str, ...] = ()
-    """The paths at which somebody changed the patched template by hand."""
+    """The paths at which a person changed the patched template by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,52 +51,52 @@ class LiveDeployment:
     uid: str
     replicas: int
     replicas_are_external: bool
-    """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
+    """No applied manifest sets `spec.replicas`, so leaving it out changes nothing."""
     serving: bool
     """It is available in its newest generation, with at least one available replica."""
     protected: bool
     """Argo CD does not prune it."""
     identity: str
-    """The manager identity that rendered it; empty: not said."""
+    """The manager identity that rendered it. Empty: unknown."""
     created_at: datetime | None = None
     replicas_are_synced: bool = False
     """Argo CD applied `spec.replicas`: it sets them again if another client changes them."""
     terminating: bool = False
     """It was deleted, but still exists."""
     paused: bool = False
-    """Somebody paused its roll-out by hand: `spec.paused`."""
+    """Its rollout was paused by hand: `spec.paused`."""
     replacing: bool = False
     """Its pods are being replaced, and no new pod is known to be available."""
     stalled: str = ""
-    """Why it makes no progress, in the words of its conditions; empty: no problem is known."""
+    """Why it makes no progress, from its conditions. Empty: no problem is known."""
     template_is_as_applied: bool = False
-    """Its field managers show that nobody changed its pod template by hand."""
+    """Its field managers show that its pod template was not changed by hand."""
     edited_variables: frozenset[str] = frozenset()
     """Variables of its containers that were last set by hand, as its field managers show."""
     lost_labels: bool = False
-    """It has lost its build-ID label; its selector still shows the version."""
+    """It has lost its build-ID label, but its selector still shows the version."""
     other_build_id: str = ""
-    """The build ID that its pods get, if it is another version's; empty: it is its own."""
+    """The build ID of its pods, if it belongs to another version. Empty: it is the version's own."""
     tracked_by: str = ""
-    """The Argo CD application that tracks it; empty: none tracks it."""
+    """The Argo CD application that tracks it; empty if there is none."""
     attached: tuple[str, ...] = ()
-    """The attached objects that were rendered with it and are not known to be gone, as `Kind/name`."""
+    """The attached objects that were rendered with it and probably still exist, as `Kind/name`."""
     added: tuple[str, ...] = ()
-    """The objects that its rollout recorded before it attached them, and that are not known to be gone."""
+    """The objects that its rollout recorded before it attached them, and that probably still exist."""
     gone: tuple[str, ...] = ()
-    """The objects deleted since then, as recorded by the program or person that deleted them."""
+    """The objects that were deleted later, as recorded at their deletion."""
     owners: tuple[str, ...] = ()
-    """Its owners, with which Kubernetes deletes it, as `Kind/name`; twgen sets none."""
+    """Its owners, as `Kind/name`. Kubernetes deletes it with them. twgen sets none."""
     available_replicas: int = 0
     """The number of pods that have been ready for long enough."""
     resource_version: str = ""
-    """The resource version of the object that was read; empty: it has none."""
+    """The resource version of the object; empty if it has none."""
     patch: LivePatch | None = None
-    """Its patch; None: it has none."""
+    """Its patch. None: it has none."""
 
     @property
     def falls_to_one(self) -> bool:
-        """Only Argo CD holds its replicas: it gets one pod once a render leaves them out."""
+        """Only Argo CD sets its replicas: if a render leaves them out, it gets one pod."""
         return self.replicas_are_synced and not self.replicas_are_external
 
     @property
@@ -110,7 +110,7 @@ class LiveDeployment:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler of a Deployment, whoever made it."""
+    """An autoscaler of a Deployment, made by twgen or not."""
 
     kind: Name
     """The kind of the object, such as HorizontalPodAutoscaler."""
@@ -125,12 +125,12 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """The old versions of a worker that were found in the commits of its spec."""
+    """The old versions of a worker from the commits of its spec."""
 
     versions: Mapping[str, RecordedDeployment] = field(default_factory=dict)
-    """The versions that were looked for and found, by build ID."""
+    """The versions that were searched for and found, by build ID."""
     ends: str = ""
-    """Why others were not found; empty: all were found, or none was looked for."""
+    """Why some versions were not found. Empty: all were found, or there was no search."""
 
     def with_more(self, more: "GitHistory") -> "GitHistory":
         """This history with more versions."""
@@ -138,14 +138,14 @@ class GitHistory:
 
 
 class RecordedRun(NamedTuple):
-    """A run of a workflow whose history a server keeps."""
+    """A workflow run whose history is still on the server."""
 
     workflow_type: str
     workflow_id: str
     run_id: str
     is_open: bool
     build_id: str = ""
-    """The version that it is pinned to while it is open; empty: to none."""
+    """The version that it is pinned to while it is open; empty if it is not pinned."""
 
 
 class ReplayState(StrEnum):
@@ -179,7 +179,7 @@ class WorkerWorld:
     """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
     """The Temporal namespace of the worker. Empty: it is not known, because no spec names the worker and its
-    Deployments do not say it."""
+    Deployments do not have the variable."""
     temporal: Annotated[WorkerDeployment | None, NullWhen(attrgetter("temporal_was_read"))] = None
     """The state in Temporal. Null: Temporal does not know the worker. Absent: Temporal was not asked, so
     nothing can be planned."""
@@ -192,7 +192,7 @@ class WorkerWorld:
     """Why the newest Pod of each version waits or crashes, by build ID."""
     rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
-    """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
+    """The difference between the fastest clock and the slowest, which plans use."""
     worker_deployments: int | None = None
     """How many Worker Deployments its Temporal namespace has, counted up to 1000. Absent: not counted,
     because Temporal knows the worker or its pods are not available."""
@@ -221,19 +221,19 @@ class World:
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
     is_recorded: bool = False
-    """It comes from a snapshot: workflows that had to be counted since then were not counted."""
+    """It comes from a snapshot, so workflows that must be counted now were not counted."""
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
-        """The same world with what its cluster says of the rollout of a worker."""
+        """The same world with a worker's rollout status from the cluster."""
         return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
     def with_history(self, histories: Mapping[WorkerKey, GitHistory]) -> "World":
-        """The same world with what the commits of workers' specs tell."""
+        """The same world with old versions from the commits of workers' specs."""
         workers = {key: replace(self.workers[key], history=history) for key, history in histories.items()}
         return replace(self, workers={**self.workers, **workers})
 
     def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
-        """The same world with what a ledger remembers, by worker and build ID."""
+        """The same world with the versions of a ledger, by worker and build ID."""
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded

@@ -13,11 +13,12 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan, WorkerVersions
 from twgen.model.policy import OwnerReferences
-from twgen.model.problem import Problem
+from twgen.model.problem import Problem, Rule
 from twgen.model.rollout import Driver, LastSync
 from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.planning.sentences import listed, spoken
 
+DRIVER = Rule("unusable-driver", "The operator's configuration does not support the chosen driver.")
 NEEDS_IMAGE = (
     "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
     " rolls it out instead, say so in spec.driver of a RolloutPolicy"
@@ -64,7 +65,7 @@ def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tup
         drivers = {spec.policy.driver for spec in specs}
         # a policy that requests a hook is rejected later, and a policy that requests a Job gets one
         is_news = Driver.AUTO in drivers and Driver.HOOK not in drivers
-        return tuple(specs), (Problem.at(first.document, "spec", message),) if is_news else ()
+        return tuple(specs), (Problem.at(first.document, "spec", DRIVER(message)),) if is_news else ()
     hook = [
         replace(spec, policy=replace(spec.policy, driver=Driver.HOOK))
         if spec.policy.driver is Driver.AUTO

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import differing_paths, value_at
-from twgen.model.problem import Document, Problem
+from twgen.model.problem import NOT_RENDERED, Document, Problem, Rule
 from twgen.model.spec import WorkerSpec
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.templated import HELM, OPTIONAL, Input, read_input
@@ -18,6 +18,7 @@ from twgen.versioning.names import FIELD_PLACEHOLDERS
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
 _OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
+_CHANGING = Rule("changing-template", "Each render gives another pod template, and so another version.")
 _MOST_BYTES = 2**20
 """Only this much of each file is searched: a longer file contains data."""
 
@@ -34,7 +35,7 @@ def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Pr
         ):
             escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
             why = f"helm replaces {{{{ .{name} }}}} in {file} with nothing, before twgen sees it"
-            yield Problem(of_chart, "", f"{why}: write {escaped}")
+            yield Problem(of_chart, "", NOT_RENDERED(f"{why}: write {escaped}"))
 
 
 def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
@@ -67,7 +68,7 @@ def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator
             pods, other_pods = (value_at(item.value, *place.split(".")) for item in (document, other))
             for path in differing_paths(pods, other_pods, place):
                 why = "differs in each render of the chart, so that each render creates a new version"
-                yield Problem.at(document, path, f"{why}: do not use random values or the time")
+                yield Problem.at(document, path, _CHANGING(f"{why}: do not use random values or the time"))
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:

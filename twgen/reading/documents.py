@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import Operator
 from twgen.model.paths import parse_path, value_at
-from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Finding, Place, Problem, quoted, shortened
+from twgen.model.problem import (
+    MOST_REPORTED_IN_ALL,
+    Document,
+    DocumentPath,
+    Finding,
+    Problem,
+    quoted,
+    shortened,
+)
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.sentences import listed
@@ -298,7 +306,7 @@ def located(
         numbers = lines_of(sources.text(source, most), steps)
         lines |= {(source, *at): line for at, line in zip(targets, numbers, strict=True)}
 
-    def line(place: Problem | Place) -> int | None:
+    def line(place: Problem | DocumentPath) -> int | None:
         return lines[place.document.source, place.document.index, place.path]
 
     by_file: dict[str, list[Located]] = {}

@@ -13,8 +13,8 @@ from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.cluster.marks import recorded_annotations
 from twgen.errors import InvalidInput
 from twgen.model.paths import Path, parse_path, value_at
-from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, Place, Problem, path_in_file
-from twgen.model.record_shapes import Each, Field, Mark, Name, document_of, excerpt, fields_of, record_of
+from twgen.model.problem import MOST_REPORTED_IN_ALL, Document, DocumentPath, Problem, path_in_file
+from twgen.model.record_shapes import Each, Field, FieldRule, Name, document_of, excerpt, fields_of, record_of
 from twgen.model.shapes import (
     AS_WRITTEN,
     INT32,
@@ -94,9 +94,11 @@ class _Spec(NamedTuple):
     """How many old ReplicaSets Kubernetes keeps."""
     strategy: _Strategy | None = None
     """How Kubernetes replaces its pods."""
-    selector: Annotated[_Selector | None, Mark.REQUIRED] = None
+    selector: Annotated[_Selector | None, FieldRule.REQUIRED] = None
     """The selector of this version's pods."""
-    template: Annotated[Any, AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"}), Mark.REQUIRED] = None
+    template: Annotated[Any, AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"}), FieldRule.REQUIRED] = (
+        None
+    )
     """The pod template that ran. It must fit the hash that it records."""
 
 
@@ -226,7 +228,7 @@ def parse_ledgers(
             if first.entry.deployment != entry.deployment:
                 twice = f"{' '.join(entry.key)} appears twice, with different Deployments"
                 message = f"{twice}: keep the one that ran; the other is at"
-                other = Place(first.document, path_in_file(first.document, first.path))
+                other = DocumentPath(first.document, path_in_file(first.document, first.path))
                 problems.append(Problem.at(document, place.path, message, other))
             if wrong := _contradiction(entry):
                 problems.append(Problem.at(document, f"{place.path}.{wrong[0]}", wrong[1]))

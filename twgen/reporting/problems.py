@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, NamedTuple
 
-from twgen.model.problem import Problem
-from twgen.model.record_shapes import Mark, Name, Named, document_of, record_of
+from twgen.model.problem import Problem, Rule
+from twgen.model.record_shapes import FieldName, FieldRule, Name, document_of, record_of
 from twgen.model.shapes import whole_number
 from twgen.model.values import dataclass
 from twgen.reporting.json_text import json_text
@@ -19,7 +19,7 @@ from twgen.versioning.names import TWGEN_API
 class Located(NamedTuple):
     """A problem and its line."""
 
-    problem: Annotated[Problem, Mark.INTERNAL]
+    problem: Annotated[Problem, FieldRule.INTERNAL]
     line: Annotated[int | None, whole_number(1)]
     """The line in the file, from 1. Null: unknown."""
 
@@ -47,7 +47,7 @@ class Validation:
     """The readable files, each once."""
     unreadable: tuple[Name, ...]
     """The files that are not valid YAML, with a line for each."""
-    problems: Annotated[tuple[Located, ...], Mark.INTERNAL]
+    problems: Annotated[tuple[Located, ...], FieldRule.INTERNAL]
     warnings: tuple[Located, ...]
     """The warnings. Empty with --strict."""
     deprecations: tuple[Located, ...]
@@ -56,7 +56,7 @@ class Validation:
     """Warnings that `--strict` treats as problems."""
 
     @property
-    def failures(self) -> Annotated[tuple[Located, ...], Named("problems")]:
+    def failures(self) -> Annotated[tuple[Located, ...], FieldName("problems")]:
         """The errors. With --strict, also warnings and unknown fields."""
         if not self.refused:
             return self.problems
@@ -113,13 +113,7 @@ def validation_junit(validation: Validation) -> str:
     )
 
 
-_RULES = {
-    "unreadable": ("error", "A file cannot be read, or is not valid YAML or JSON."),
-    "invalid": ("error", "A document breaks a rule of its kind or of the API server."),
-    "doubtful": ("warning", "A document is valid, but probably not what was intended."),
-    "deprecated": ("note", "A deprecated spelling: it still works, but there is a newer one."),
-}
-"""The default level and the description of each rule in a SARIF report."""
+_UNREADABLE = Rule("unreadable", "A file cannot be read, or is not valid YAML or JSON.")
 _RESULTS = 25_000
 """The most results: GitHub rejects a report with more, and shows only 5,000. The mildest are left out."""
 _MESSAGE = 1024
@@ -131,39 +125,48 @@ def validation_sarif(validation: Validation, source: str = "") -> str:
     """A SARIF 2.1.0 report, for GitHub code scanning and others. `source` is twgen's public address."""
     from twgen import __version__
 
-    results = []
+    found: list[tuple[Rule, str, dict[str, Any]]] = []
     for line in validation.unreadable:
         match = _PLACE.fullmatch(line)
         file, number, why = match.groups() if match else (".", 1, line)
-        results.append(_result("unreadable", file, int(number), "", why))
-    for rule, level, items in (
-        ("invalid", "error", validation.problems),
-        ("doubtful", "error", validation.refused),
-        ("doubtful", "warning", validation.warnings),
-        ("deprecated", "note", validation.deprecations),
+        found.append((_UNREADABLE, "error", _result(file, int(number), "", why)))
+    for level, items in (
+        ("error", validation.problems),
+        ("error", validation.refused),
+        ("warning", validation.warnings),
+        ("note", validation.deprecations),
     ):
         for problem, at in items:
-            result = _result(rule, problem.document.source, at or 1, problem.path, problem.message)
-            results.append({**result, "level": level})
+            result = _result(problem.document.source, at or 1, problem.path, problem.message)
+            found.append((problem.rule, level, result))
+    # the level of a rule is that of its first result, and a result may have another
+    levels: dict[Rule, str] = {}
+    for rule, level, _ in found[:_RESULTS]:
+        levels.setdefault(rule, level)
+    index_of = {rule: index for index, rule in enumerate(levels)}
+    results = [
+        {"ruleId": rule.id, "ruleIndex": index_of[rule], "level": level, **result}
+        for rule, level, result in found[:_RESULTS]
+    ]
     rules = [
         {
-            "id": rule,
-            "shortDescription": {"text": text},
-            "fullDescription": {"text": text},
-            "help": {"text": "The Reference section of twgen's documentation lists every field."},
+            "id": rule.id,
+            "shortDescription": {"text": rule.help},
+            "fullDescription": {"text": rule.help},
+            "help": {"text": rule.help},
             "defaultConfiguration": {"level": level},
         }
-        for rule, (level, text) in _RULES.items()
+        for rule, level in levels.items()
     ]
-    driver = {"name": "twgen", "version": __version__, "rules": rules}
+    driver: dict[str, Any] = {"name": "twgen", "version": __version__, "rules": rules}
     if source:
         driver["informationUri"] = source
-    run = {"tool": {"driver": driver}, "results": results[:_RESULTS]}
+    run = {"tool": {"driver": driver}, "results": results}
     schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
     return json_text({"$schema": schema, "version": "2.1.0", "runs": [run]})
 
 
-def _result(rule: str, source: str, line: int, path: str, message: str) -> dict[str, Any]:
+def _result(source: str, line: int, path: str, message: str) -> dict[str, Any]:
     from posixpath import normpath
     from urllib.parse import quote
 
@@ -177,14 +180,7 @@ def _result(rule: str, source: str, line: int, path: str, message: str) -> dict[
     text = printable(f"{path}: {message}" if path else message)
     if len(text) > _MESSAGE:
         text = f"{text[: _MESSAGE - 1]}…"
-    level = _RULES[rule][0]
-    return {
-        "ruleId": rule,
-        "ruleIndex": list(_RULES).index(rule),
-        "level": level,
-        "message": {"text": text},
-        "locations": [place],
-    }
+    return {"message": {"text": text}, "locations": [place]}
 
 
 def _by_file(problems: Iterable[Located]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Read WorkerResourceTemplates: every version of a worker gets a copy of their object."""
+"""WorkerResourceTemplates: every version of a worker gets a copy of their object."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -7,12 +7,13 @@ from typing import Annotated, Any, NamedTuple
 from twgen.model.forms import NAME, ONLY_PLACEHOLDERS, PERCENTAGE
 from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import join_path, value_at, written_path
-from twgen.model.problem import Document, Finding, Problem
-from twgen.model.record_shapes import Mark, Named
+from twgen.model.problem import MISSING_FIELD, SET_BY_TWGEN, Document, Finding, Message, Problem, Rule
+from twgen.model.record_shapes import FieldName, FieldRule
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.specs.fields import Fields, spec_shape
 from twgen.specs.keda import (
+    METRIC_OF_ALL,
     SAME_FOR_ALL,
     VERSION_FIELDS,
     check_modifiers,
@@ -45,7 +46,7 @@ class AttachedKind(NamedTuple):
     structs: Mapping[str, str]
     """The name of its `spec` in kubernetes_types, by version of its API group."""
     target: str = ""
-    """The field of its `spec` that refers to a Deployment; empty: it has none."""
+    """The field of its `spec` that refers to a Deployment; empty if there is none."""
     autoscales: bool = False
     """It changes the replicas of that Deployment."""
     scales_from_zero: bool = False
@@ -69,7 +70,7 @@ KINDS = {
     ),
     VPA: AttachedKind({"v1": "VerticalPodAutoscalerSpec"}, "targetRef"),
 }
-"""The kinds that may always be attached; specs.validation.rules has the rules for their fields."""
+"""The kinds that may always be attached. specs.validation.rules has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace", "shop/worker")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
@@ -79,10 +80,14 @@ _OWN_MARKS = {
 }
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.selector")
-"""The paths in a `spec` whose matchLabels are filled in, by the controller too."""
+"""The paths in a `spec` whose matchLabels twgen and the controller fill in."""
 EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
-"""The warning about a PodDisruptionBudget whose limit protects no pod."""
+BUDGET_RULE = Rule(
+    "disruption-budget", "A budget protects the wrong pods or none, or blocks the drain of nodes."
+)
+_NOT_ATTACHABLE = Rule("not-attachable", "Versions cannot get copies of an object of this kind.")
+_UNSELECTIVE = Rule("selects-everything", "A selector without labels selects the objects of all versions.")
 _INJECT = "write {} to have it filled in for each version"
 
 
@@ -91,10 +96,13 @@ class AttachedFields:
     """The worker, and the object that each of its versions gets."""
 
     worker: Annotated[
-        str, Named("workerDeploymentRef.name", "The worker, in the same namespace."), NAME, Mark.REQUIRED
+        str,
+        FieldName("workerDeploymentRef.name", "The worker, in the same namespace."),
+        NAME,
+        FieldRule.REQUIRED,
     ] = ""
     """The name of the WorkerDeployment."""
-    template: Annotated[Any, Mark.REQUIRED] = None
+    template: Annotated[Any, FieldRule.REQUIRED] = None
     """The object. For each version, twgen fills in scaleTargetRef: {}, targetRef: {} and matchLabels: {}."""
 
 
@@ -102,7 +110,7 @@ ATTACHED = spec_shape(AttachedFields)
 
 
 def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
-    """The attached resource of a document's `spec`; the operator allows `more_kinds` in addition to ours."""
+    """The attached resource of a document's `spec`. The operator also allows `more_kinds`."""
     template = spec.mapping("template")
     if not spec.has("template"):
         return AttachedResource(name, {}, autoscales=False)
@@ -124,7 +132,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         check_modifiers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
-        if "items" in template.value:  # its items have not been allowed
+        if "items" in template.value:  # the kinds of the items may not be allowed
             template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
@@ -134,9 +142,9 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """The problems that an API server would find in one version's copy of a template, because of its `names`.
+    """The errors that an API server would report only for the copy of the version with these names.
 
-    The names replace the placeholders. They can be too long or contain the wrong characters.
+    The names replace the placeholders. They can be too long or contain invalid characters.
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
@@ -173,17 +181,18 @@ def cluster_scoped_templates(
     """A problem for each template of one of the cluster-scoped kinds."""
     for resource in (resource for worker in workers for resource in worker.attached):
         if (kind := GroupKind.of(resource.template)) in scoped:
-            yield Problem.at(resource.document, "spec.template.kind", _why_cluster_scoped(kind))
+            why = _NOT_ATTACHABLE(_why_cluster_scoped(kind))
+            yield Problem.at(resource.document, "spec.template.kind", why)
 
 
 def _why_cluster_scoped(kind: GroupKind) -> str:
-    """Why a cluster-scoped kind cannot be attached."""
+    """The message that a cluster-scoped kind cannot be attached."""
     why = "is cluster-scoped, but a version's copy must be in its namespace"
     return f"{kind} {why}: keep it next to the specs, as a plain manifest"
 
 
 def is_sentinel(value: Any) -> bool:
-    """The value asks twgen to fill it in: it is `{}` or null."""
+    """The value is `{}` or null, so twgen fills it in."""
     return value is None or value == {}
 
 
@@ -195,19 +204,20 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
         return group_kind, version
     allowed = (*KINDS, *more_kinds)
     if group_kind.kind in NEVER_ATTACHED:
-        template.problem("kind", f"{group_kind.kind} can never be attached to a version")
+        template.problem("kind", _NOT_ATTACHABLE(f"{group_kind.kind} can never be attached to a version"))
     elif group_kind in CLUSTER_SCOPED:
-        template.problem("kind", _why_cluster_scoped(group_kind))
+        template.problem("kind", _NOT_ATTACHABLE(_why_cluster_scoped(group_kind)))
     elif group_kind not in allowed:
         shown = ", ".join(map(str, allowed))
-        template.problem("kind", f"{group_kind} cannot be attached to a version; allowed: {shown}")
+        wrong = f"{group_kind} cannot be attached to a version; allowed: {shown}"
+        template.problem("kind", _NOT_ATTACHABLE(wrong))
     return group_kind, version
 
 
 def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, version: str) -> Mapping[str, Any]:
-    """The template as far as the kind knows its fields, all of them checked as an API server does.
+    """Check the fields of the kind as an API server does, and leave out all others.
 
-    It is empty when a field is of a wrong type.
+    The result is empty if a field has the wrong type.
     """
     struct = kind.structs.get(version)
     if struct is None:
@@ -223,7 +233,8 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
     sample["spec"] = sample.get("spec") or {}
     if kind.target and isinstance(sample["spec"], dict) and kind.target not in sample["spec"]:
         sample["spec"][kind.target] = _SAMPLE_TARGET
-        missing = Finding(join_path(template.at("spec"), kind.target), f"is required: {_INJECT}")
+        wrong = MISSING_FIELD(f"is required: {_INJECT}")
+        missing = Finding(join_path(template.at("spec"), kind.target), wrong)
         template.refused([missing])
     most, is_whole = template.findings.most, True
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -241,7 +252,7 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
 
 
 def _stored_fields(written: Any, stored: Any) -> Any:
-    """The template as an API server stores it: without fields that it drops."""
+    """The template without the fields that an API server drops."""
     if isinstance(written, dict):
         return {name: _stored_fields(item, stored[name]) for name, item in written.items() if name in stored}
     if isinstance(written, list):
@@ -250,7 +261,7 @@ def _stored_fields(written: Any, stored: Any) -> Any:
 
 
 def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
-    """A copy with these names, and with samples of the other values that rendering fills in."""
+    """A copy with these names, and with a sample for each other value that twgen fills in."""
     if key in TARGET_FIELDS and is_sentinel(value):
         return _SAMPLE_TARGET
     if isinstance(value, str):
@@ -261,7 +272,7 @@ def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
 
 
 def _without_nulls(value: Any, key: str = "") -> Any:
-    """A copy without nulls, which some API servers refuse. A null that twgen fills in becomes `{}` or ""."""
+    """A copy without nulls, which some API servers reject. A null that twgen fills in becomes `{}` or ""."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
@@ -277,11 +288,11 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 
 def _check_metadata(template: Fields) -> None:
-    """Refuse metadata that rendering sets for each version: it would be overwritten without a word."""
+    """Reject metadata that twgen sets for each version: it would be silently overwritten."""
     metadata = template.mapping("metadata")
     for field in ("name", "namespace", "ownerReferences"):
         if metadata.has(field):
-            metadata.problem(field, "is generated for each version: remove it")
+            metadata.problem(field, SET_BY_TWGEN("is generated for each version: remove it"))
     for field, ours in _OWN_MARKS.items():
         marks = metadata.value.get(field)
         for name in marks if isinstance(marks, dict) else ():
@@ -289,57 +300,58 @@ def _check_metadata(template: Fields) -> None:
                 wrong = "belongs in metadata.annotations of the WorkerResourceTemplate"
                 metadata.problem(join_path(field, name), wrong)
             elif name in ours or name.startswith(OWN_PREFIX):
-                metadata.problem(join_path(field, name), "is set for each version: remove it")
+                wrong = SET_BY_TWGEN("is set for each version: remove it")
+                metadata.problem(join_path(field, name), wrong)
 
 
 def _warn_of_budget(spec: Fields) -> None:
-    """Warn of a budget that protects no pods or all, or whose copies of two versions share pods."""
+    """Warn of a budget that protects no pods, blocks every eviction, or selects pods of several versions."""
     written = {name for name, item in spec.value.items() if item is not None}
     # any other field has one of these two names, or is reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
-        spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
+        spec.warning("", BUDGET_RULE("protects no pods: write minAvailable or maxUnavailable"))
     if warning := warning_of_limit(spec.value):
         spec.warning(*warning)
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
         remedy = "write {matchLabels: {}} to select the pods of each version"
-        spec.warning("selector", f"selects {whose}: {remedy}")
+        spec.warning("selector", BUDGET_RULE(f"selects {whose}: {remedy}"))
     elif (
         isinstance(selector, dict)
         and selector.keys() == {"matchExpressions"}
         and not tells_versions_apart(str(selector))
     ):
         why = "selects the same pods for every version, and a pod with two budgets cannot be evicted"
-        spec.warning("selector", f"{why}: write matchLabels: {{}} next to matchExpressions")
+        spec.warning("selector", BUDGET_RULE(f"{why}: write matchLabels: {{}} next to matchExpressions"))
 
 
-def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Why a budget protects no pod or allows no eviction, for any number of pods; and the field."""
+def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, Message] | None:
+    """The field of a budget that protects no pod or allows no eviction, for any number of pods, and why."""
     for field, none, nothing in (
         ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
         ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
     ):
         limit = budget.get(field)
         if share_of(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
-            return field, f"{limit} {none}"
+            return field, BUDGET_RULE(f"{limit} {none}")
         if share_of(limit) == 100:
-            return field, f"{limit} {nothing}"
+            return field, BUDGET_RULE(f"{limit} {nothing}")
     return None
 
 
 def share_of(limit: Any) -> int | None:
-    """The percentage of a limit such as `50%`; None: it is a number, or invalid."""
+    """The percentage in a limit such as `50%`. None: the limit is a number, or invalid."""
     is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
     return int(limit[:-1]) if is_share and int(limit[:-1]) <= 100 else None
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
-    """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
+    """Reject unknown placeholders, and references from `spec` to a Deployment or pods by name."""
     for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
-        # the controller keeps unknown placeholders; they are typos, or a chart that was not rendered
+        # the controller keeps unknown placeholders: each is a typo, or its chart was not rendered
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in entries(spec.value):
@@ -353,14 +365,15 @@ def _check_references(template: Fields, spec: Fields) -> None:
         if selects_all and not _FILLED_SELECTORS.fullmatch(written_path(path)):
             why = "is not filled in here, so each version's copy selects everything"
             such_as = f'write labels, such as {BUILD_ID_LABEL}: "{{{{ .BuildID }}}}"'
-            spec.warning(join_path(written_path(path), "matchLabels"), f"{why}: {such_as}")
+            place = join_path(written_path(path), "matchLabels")
+            spec.warning(place, _UNSELECTIVE(f"{why}: {such_as}"))
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must refer to each version's own Deployment: {_INJECT}")
 
 
 def _check_metrics(spec: Fields) -> None:
-    """Refuse labels of metrics that name a version: twgen fills them in."""
+    """Check the selectors of metrics. twgen fills in the labels that name a version."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         described, selected = value_at(metric, "object"), value_at(metric, "external", "metric")
@@ -371,8 +384,10 @@ def _check_metrics(spec: Fields) -> None:
             fault = "is not filled in" if "selector" in selected else "is missing"
             remedy = "write {matchLabels: {}} for its own total"
             if not tells_versions_apart(str(selected.get("name"))):
-                spec.warning(selector, f"{fault}, so each version scales on the total of all: {remedy}")
+                why = f"{fault}, so each version scales on the total of all: {remedy}"
+                spec.warning(selector, METRIC_OF_ALL(why))
         labels = value_at(selected, "selector", "matchLabels")
         for label in METRIC_LABELS if isinstance(labels, dict) else ():
             if label in labels:
-                spec.problem(f"{selector}.matchLabels.{label}", "is filled in for each version: remove it")
+                wrong = SET_BY_TWGEN("is filled in for each version: remove it")
+                spec.problem(f"{selector}.matchLabels.{label}", wrong)

@@ -1,42 +1,47 @@
-"""Read Connections."""
+"""Connections: their fields, and the checks of their addresses."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twgen.model.problem import Problem
+from twgen.model.problem import CONFLICT, NO_EFFECT, NOT_RENDERED, Problem, Rule
 from twgen.model.spec import Connection, SecretKey, WorkerSpec
 from twgen.specs.fields import Check, Fields, spec_shape
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
-"""The address of one namespace. Other addresses belong to a region:
+"""The endpoint of one namespace. Other endpoints belong to a region:
 https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
 FILL_IN = "fill-in"
-"""What `twgen import` writes for a name that only a person knows."""
+"""`twgen import` writes this in place of a name that only a person knows."""
+_CREDENTIALS = Rule(
+    "cloud-credentials", "Temporal Cloud refuses connections without an API key or a certificate."
+)
+_LOCAL = Rule("local-address", "In a pod, localhost is the pod itself, where no Temporal listens.")
 NO_ADDRESS = f"{FILL_IN}:7233"
 
 
 def _check(spec: Fields, connection: Connection) -> None:
     if connection.host_port == NO_ADDRESS:
-        spec.problem("hostPort", "is not filled in yet: write the address of Temporal")
+        spec.problem("hostPort", NOT_RENDERED("is not filled in yet: write the address of Temporal"))
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
-        spec.problem("apiKeySecretRef", "a connection has mutualTLSSecretRef or apiKeySecretRef, not both")
+        wrong = "a connection has mutualTLSSecretRef or apiKeySecretRef, not both"
+        spec.problem("apiKeySecretRef", CONFLICT(wrong))
     if spec.mapping("tls").has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
         instead = "put the certificates to trust into the Secret of mutualTLSSecretRef, as ca.crt"
-        spec.problem("tls.caCertSecretRef", f"conflicts with mutualTLSSecretRef: {instead}")
+        spec.problem("tls.caCertSecretRef", CONFLICT(f"conflicts with mutualTLSSecretRef: {instead}"))
     if connection.host_port and not connection.secret_name and is_cloud(connection.host_port):
         why = "is Temporal Cloud, which requires an API key or a certificate"
         if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
-            spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
+            spec.warning("hostPort", _CREDENTIALS(f"{why}: write apiKeySecretRef or mutualTLSSecretRef"))
 
 
 def _check_key(fields: Fields, reference: SecretKey) -> None:
     if reference.optional:
-        fields.warning("optional", "has no effect: the key must exist")
+        fields.warning("optional", NO_EFFECT("has no effect: the key must exist"))
 
 
 _CHECKS: Mapping[Any, Check] = {Connection: _check, SecretKey: _check_key}
@@ -46,7 +51,7 @@ CONNECTION = spec_shape(Connection, _CHECKS)
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each Connection with an address (localhost) by which a pod would call itself."""
+    """A warning for each Connection whose address (localhost) is the pod itself."""
     all_connections = (worker.connection for worker in workers)
     connections = {
         (item.document.source, item.document.index, item.document.path): item for item in all_connections
@@ -54,19 +59,19 @@ def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     for connection in connections.values():
         host = _host(connection.host_port).strip("[]")
         if host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host in _LOOPBACK:
-            why = f"{host} is the pod itself: write the address of Temporal"
-            yield Problem.at(connection.document, "spec.hostPort", f"{why}, unless a proxy runs in the pods")
+            why = f"{host} is the pod itself: write the address of Temporal, unless a proxy runs in the pods"
+            yield Problem.at(connection.document, "spec.hostPort", _LOCAL(why))
 
 
 def is_cloud(host_port: str) -> bool:
-    """The address is Temporal Cloud's, which requires an API key or a certificate."""
+    """The address belongs to Temporal Cloud, which requires an API key or a certificate."""
     return _host(host_port).endswith(_CLOUD)
 
 
 def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
-    """Why Temporal Cloud cannot have the namespace at this address; empty: it can, or the server is another.
+    """Why Temporal Cloud cannot have the namespace at this address. Empty: it can, or this is not Cloud.
 
-    With a private link, only the name on the certificate shows the namespace.
+    With a private link, only the server name of the certificate shows the namespace.
     """
     name = _host(host_port) if is_cloud(host_port) else server_name.lower()
     if endpoint := _ENDPOINT.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Read the fields of a spec about its versions' Deployments, apart from the pods and their number."""
+"""The fields of a spec that configure the Deployments of its versions, except pods and replicas."""
 
 import re
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from twgen.cluster.server_defaults import PACE_DEFAULTS
 from twgen.model.forms import PERCENTAGE, SHARE
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import noun, quoted, wrong_type
+from twgen.model.problem import NO_EFFECT, SET_BY_TWGEN, Message, Rule, noun, quoted, wrong_type
 from twgen.model.shapes import INT32, Findings, Shape
 from twgen.model.values import dataclass
 from twgen.specs.fields import Fields, spec_shape
@@ -31,7 +31,11 @@ _OURS = {
 _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)} | {
     "deployment.kubernetes.io"
 }
-"""Prefixes of labels and annotations that decide over a version, or that Kubernetes sets."""
+"""Prefixes of labels and annotations that control a version, or that Kubernetes sets."""
+_OTHER_PROGRAM = Rule(
+    "other-program",
+    "Because of a label or annotation, another program would keep or change versions' objects.",
+)
 
 RESOURCE_POLICY = "helm.sh/resource-policy"
 _ACTED_ON = {
@@ -39,7 +43,7 @@ _ACTED_ON = {
     "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
     "keel.sh": "Keel would change the images of all versions, even of those with open workflows",
 }
-"""What another program does with a label or annotation of a Deployment, by its key or its prefix."""
+"""The effect of a label or annotation on a Deployment, by its key or its prefix."""
 
 
 class Replacing(StrEnum):
@@ -89,7 +93,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFields:
-    """The fields of a Deployment's spec. Most are aliases: a SpecDocument has the same fields elsewhere."""
+    """The fields of a Deployment's spec. Most are aliases: a SpecDocument has them at another path."""
 
     replicas: Any = None
     """The same as spec.replicas."""
@@ -107,13 +111,13 @@ class DeploymentFields:
     selector: Any = None
     """Has no effect: each version selects its own pods."""
     paused: bool = False
-    """Must not be true: a new version with a paused Deployment never gets pods."""
+    """Must not be true: if its Deployment is paused, a new version never gets pods."""
 
 
 def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict[str, Any]:
-    """The fields of a Deployment that say how its pods are replaced.
+    """The fields of a Deployment that control how its pods are replaced.
 
-    Those that a spec has in `deployment` alone follow the rules of ValidateDeploymentSpec, in
+    The fields that exist only in `deployment` follow the rules of ValidateDeploymentSpec, in
     k8s.io/kubernetes pkg/apis/apps/validation.
     """
     fields = {
@@ -127,7 +131,7 @@ def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict
 
 
 def _strategy(replacement: Replacement | None) -> dict[str, Any]:
-    """The `strategy` of a Deployment; empty: the spec has none."""
+    """The `strategy` of a Deployment; empty if the spec has none."""
     if not replacement or (
         replacement.type is None and replacement.rolling_update in (None, RollingUpdate())
     ):
@@ -136,7 +140,7 @@ def _strategy(replacement: Replacement | None) -> dict[str, Any]:
         return {"type": str(Replacing.RECREATE)}
     rolling = replacement.rolling_update or RollingUpdate()
     counts = {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
-    # a field that is left out here would have the value of another field manager
+    # with server-side apply, an omitted field keeps the value of another field manager
     usual = _USUAL["rollingUpdate"] | {name: count for name, count in counts.items() if count is not None}
     return {"type": str(Replacing.ROLLING_UPDATE), "rollingUpdate": usual}
 
@@ -148,7 +152,7 @@ def _check_replacement(fields: Fields, replacement: Replacement) -> None:
         )
     elif fields.has("rollingUpdate") and not fields.has("type"):
         why = "the controller ignores a strategy without a type"
-        fields.warning("", f"{why}: write type: {Replacing.ROLLING_UPDATE}")
+        fields.warning("", NO_EFFECT(f"{why}: write type: {Replacing.ROLLING_UPDATE}"))
     rolling = replacement.rolling_update
     counts = (rolling.max_surge, rolling.max_unavailable) if rolling else (None,)
     if None not in counts and not any(str(count).strip("0%") for count in counts):
@@ -158,10 +162,10 @@ def _check_replacement(fields: Fields, replacement: Replacement) -> None:
 
 def _check_deployment(fields: Fields, deployment: DeploymentFields) -> None:
     if deployment.selector is not None:
-        fields.warning("selector", "has no effect: each version selects its own pods")
+        fields.warning("selector", NO_EFFECT("has no effect: each version selects its own pods"))
     if deployment.paused:
         how = "remove it, and run `twgen pause` to hold the traffic"
-        fields.problem("paused", f"a paused Deployment of a new version never gets pods: {how}")
+        fields.problem("paused", f"if its Deployment is paused, a new version never gets pods: {how}")
 
 
 DEPLOYMENT_FIELDS = spec_shape(
@@ -171,7 +175,7 @@ DEPLOYMENT_FIELDS = spec_shape(
 
 
 def marks_of_versions(kind: str) -> Shape:
-    """The `kind` (labels or annotations) that a policy gives to all Deployments of its workers."""
+    """The labels or annotations (`kind`) that a policy sets on all Deployments of its workers."""
 
     def read(value: Any, path: Path, findings: Findings) -> dict[str, str] | None:
         if not isinstance(value, dict):
@@ -182,7 +186,7 @@ def marks_of_versions(kind: str) -> Shape:
             if not isinstance(item, str):
                 findings.problem((path, key), wrong_type(noun(str), item))
             elif key in _OURS[kind] or key.partition("/")[0] in _RESERVED:
-                findings.problem((path, key), "is set by twgen or Argo CD: remove it")
+                findings.problem((path, key), SET_BY_TWGEN("is set by twgen or Argo CD: remove it"))
             elif why := why_not_of_versions(key):
                 findings.warning((path, key), why)
         texts = {key: item for key, item in marks.items() if isinstance(item, str)}
@@ -194,7 +198,7 @@ def marks_of_versions(kind: str) -> Shape:
     return Shape(read)
 
 
-def why_not_of_versions(mark: str) -> str:
-    """Why the Deployment of a version should not have a label or an annotation; empty: it may."""
+def why_not_of_versions(mark: str) -> Message | None:
+    """Why the Deployment of a version should not have this label or annotation. None: it may."""
     why = _ACTED_ON.get(mark) or _ACTED_ON.get(mark.partition("/")[0])
-    return f"{why}: remove it" if why else ""
+    return _OTHER_PROGRAM(f"{why}: remove it") if why else None

@@ -1,7 +1,7 @@
 """Read the fields of a spec: one by one, or into the dataclass that declares them.
 
-A mistake is noted, and does not end the reading, so that the rules between fields can report more. A
-dataclass of a spec is declared like one of a record (model.record_shapes).
+A mistake is noted and does not stop the reader, so that rules between fields can find more. The dataclass of
+a spec is declared like the one of a record (model.record_shapes).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,17 +14,31 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from twgen.model.forms import WORDS
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding, Place, noun, quoted, unknown_field, wrong_type
-from twgen.model.record_shapes import Field, Hint, Mark, OneOf, default_of, fields_of, marks_of, shape_of
+from twgen.model.problem import (
+    CONFLICT,
+    DUPLICATE,
+    MISSING_FIELD,
+    UNLIKELY,
+    DocumentPath,
+    Finding,
+    Message,
+    Rule,
+    noun,
+    quoted,
+    unknown_field,
+    wrong_type,
+)
+from twgen.model.record_shapes import Field, FieldRule, Hint, OneOf, default_of, fields_of, marks_of, shape_of
 from twgen.model.shapes import Findings, Shape, listing
 
 _ITEMS = listing(Shape(lambda value, *_: (value,)))
 _MANY_PODS = 5000
-"""So many pods of one worker are a mistake: Kubernetes is made for this many nodes."""
+"""A worker with this many pods is a mistake: Kubernetes supports only this many nodes."""
+_NULL = Rule("null-default", "A null field gets its default, although another value means none.")
 
 
 class Fields:
-    """The fields of one mapping. A null field counts as absent, as in an API server."""
+    """The fields of one mapping. As in an API server, null means absent."""
 
     __slots__ = ("_read", "findings", "path", "value")
 
@@ -36,16 +50,16 @@ class Fields:
         if value is not None and not isinstance(value, dict):
             self.problem("", wrong_type(noun(dict), value))
 
-    def problem(self, name: str, message: str, other: Place | None = None) -> None:
-        """Note a problem of a field, of a value inside it (`a.b[1]`), or of the mapping ("")."""
+    def problem(self, name: str, message: str, other: DocumentPath | None = None) -> None:
+        """Note a problem with a field, with a value inside it (`a.b[1]`), or with the mapping ("")."""
         self.findings.problem(self.at(name), message, other)
 
-    def warning(self, name: str, message: str) -> None:
+    def warning(self, name: str, message: Message) -> None:
         """Note a warning about a field."""
         self.findings.warning(self.at(name), message)
 
     def refused(self, findings: Iterable[Finding]) -> None:
-        """Note what an API server would refuse, except at paths that have a problem already."""
+        """Note findings of an API server's rules, except at paths that already have a problem."""
         wrong = {finding.path for finding in self.findings.problems}
         self.findings.add_unknown(finding for finding in findings if finding.path not in wrong)
 
@@ -60,28 +74,28 @@ class Fields:
         return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
-        """The field as the document has it; None: it is absent."""
+        """The value in the document; None if the field is absent."""
         self._read.add(name)
         return self.value.get(name)
 
     def expect(self, names: AbstractSet[str]) -> None:
-        """Allow these fields, whether or not something reads them."""
+        """Allow these fields even if they are never read."""
         self._read |= names
 
     def get(
         self, name: str, shape: Shape, default: Any = None, *, required: bool = False, hint: str = ""
     ) -> Any:
-        """The value of a field; the default if it is absent or unusable.
+        """The value of a field, or the default if the field is absent or invalid.
 
-        `hint` ends the message about a required field that is absent.
+        `hint` ends the message about an absent required field.
         """
         value = self.raw(name)
         if value is None:
             if required:
-                self.problem(name, f"is required{hint}")
+                self.problem(name, MISSING_FIELD(f"is required{hint}"))
             elif shape.none and name in self.value and default and str(default) != shape.none:
                 why = "is null, so the default applies"
-                self.warning(name, f"{why}: write {shape.none} if you mean none, or remove it")
+                self.warning(name, _NULL(f"{why}: write {shape.none} if you mean none, or remove it"))
             return default
         if value == "" and shape.may_be_empty and not required:
             return value
@@ -89,34 +103,35 @@ class Fields:
         return default if read is None else read
 
     def read(self, shape: Shape) -> Any:
-        """The mapping itself, as its shape reads it."""
+        """The value that this shape reads from the whole mapping."""
         return shape.read(self.value, self.path, self.findings)
 
     def text(self, name: str, shape: Shape = WORDS, *, required: bool = False) -> str:
-        """A string; empty when it is absent."""
+        """A string; empty if it is absent."""
         read: str = self.get(name, shape, "", required=required)
         return read
 
     def refuse_twins(self, name: str, field: str, nouns: str) -> None:
-        """Note each mapping in a list whose field has the same value as in an earlier mapping."""
+        """Note each mapping in a list if an earlier one has the same value in this field."""
         seen = set()
         for fields in self.mappings(name):
             value = fields.value.get(field)
             if isinstance(value, str | int | float):
                 if value in seen:
                     shown = quoted(value) if isinstance(value, str) else f"{value:g}"
-                    fields.problem(field, f"{shown} appears twice: merge the two {nouns}")
+                    fields.problem(field, DUPLICATE(f"{shown} appears twice: merge the two {nouns}"))
                 seen.add(value)
 
     def warn_of_many_pods(self, *names: str) -> None:
-        """Note each of these fields whose number of pods is too large to be meant."""
+        """Note each of these fields with an improbably large number of pods."""
         for name in names:
             value = self.value.get(name)
             if isinstance(value, int) and value < 2**31 and value >= _MANY_PODS:
-                self.warning(name, f"{value} pods are more than one worker needs: check the number")
+                why = f"{value} pods are more than one worker needs: check the number"
+                self.warning(name, UNLIKELY(why))
 
     def mapping(self, name: str) -> "Fields":
-        """The fields of a mapping; without fields if it is absent."""
+        """The fields of an inner mapping. If it is absent, there are none."""
         return Fields(self.raw(name), self.at(name), self.findings)
 
     def mappings(self, name: str) -> "Iterator[Fields]":
@@ -128,9 +143,9 @@ class Fields:
             yield Fields(item, path, self.findings)
 
     def close(self, *also: str, elsewhere: str = "") -> None:
-        """Note every field that was not read as unknown, except those in `also`.
+        """Note each field that was not read, and is not in `also`, as unknown.
 
-        `elsewhere` is a mapping in which an unknown field may belong, if its name resembles no field here.
+        `elsewhere` is the mapping that a field probably belongs in, if no field here has a similar name.
         """
         names = self._read.union(also)
         if names.issuperset(self.value):
@@ -144,7 +159,7 @@ class Fields:
 
 Shapes = Mapping[Any, Shape]
 Check = Callable[[Fields, Any], None]
-"""Notes problems and warnings between the fields of a mapping, given the value that was read from it."""
+"""Checks the rules between the fields of a mapping, given the value that was read from it."""
 
 
 def spec_shape(
@@ -156,9 +171,9 @@ def spec_shape(
 ) -> Shape:
     """The Shape of a mapping whose fields a dataclass declares.
 
-    `checks` (by class) are called with each value that is read. `fields` (by attribute) and `shapes` (by
-    class) give the Shapes that the classes themselves cannot. All are for mappings at any depth. The Shape
-    has no writer and no schema: nothing writes a spec, and tools make its schema.
+    `checks` (by class) are called with each value that was read. `fields` (by attribute) and `shapes` (by
+    class) have the Shapes that do not follow from the types. All apply at any depth. The Shape has no writer,
+    because twgen never writes a spec, and no schema, which tools make.
     """
     nested = partial(spec_shape, checks=checks, fields=fields)
     read_fields, check = _reader(kind, nested, shapes, fields), checks.get(kind)
@@ -182,18 +197,18 @@ def _reader(
     """The function that reads a mapping into a dataclass."""
     inline: dict[str, Callable[[Fields], Any]] = {}
     defaults: dict[str, Any] = {}
-    """The values of attributes whose fields are absent or unusable."""
+    """The values of attributes whose fields are absent or invalid."""
     for attribute, annotation in kind.__annotations__.items():
         default, marks = default_of(kind, attribute), marks_of(annotation)
         one_of = next((mark.kinds for mark in marks if isinstance(mark, OneOf)), None)
         if one_of:
             inline[attribute] = _one_of(one_of, nested, shapes)
-        elif Mark.INLINE in marks:
+        elif FieldRule.INLINE in marks:
             inline[attribute] = _reader(get_args(annotation)[0], nested, shapes, given)
         else:
             defaults[attribute] = _blank(annotation) if default is MISSING else default
     entries: list[tuple[Field, tuple[str, ...], str]] = []
-    """Each field, the names that lead to it from the mapping, and what to write if it is absent."""
+    """Each field, the names that lead to it from the mapping, and the hint if it is absent."""
     for entry in fields_of(kind, *defaults, given=given, shapes=shapes, otherwise=nested):
         hint = next((f": {mark.text}" for mark in entry.marks if isinstance(mark, Hint)), "")
         entries.append((entry, tuple(entry.name.split(".")), hint))
@@ -212,13 +227,13 @@ def _reader(
             for depth, name in enumerate(names[:-1], 1):
                 is_held = holder.has(name)
                 holder = holders.setdefault(names[:depth], holder.mapping(name))
-            required = entry.required or (Mark.OF_HOLDER in entry.marks and is_held)
+            required = entry.required or (FieldRule.OF_HOLDER in entry.marks and is_held)
             default = defaults[entry.attribute]
             value = holder.get(names[-1], entry.shape, default, required=required, hint=hint)
             attributes[entry.attribute] = value
         for holder in holders.values():
             holder.close()
-        # without the field that names its class, a value cannot be checked
+        # the class of a value is unknown if the field that names it is absent
         return None if any(attributes[attribute] is None for attribute in inline) else kind(**attributes)
 
     return read
@@ -227,20 +242,20 @@ def _reader(
 def _one_of(
     kinds: Mapping[str, Any], nested: Callable[..., Shape], shapes: Shapes
 ) -> Callable[[Fields], Any]:
-    """The function that reads a value whose class follows from the name of its field."""
+    """The function that reads a value. The name of its field selects its class."""
     by_name = {name: shape_of(kind, shapes, nested) for name, kind in kinds.items()}
 
     def read(fields: Fields) -> Any:
         names = [name for name in by_name if fields.has(name)]
         if len(names) != 1:
-            fields.problem("", f"needs exactly one of {', '.join(by_name)}")
+            fields.problem("", CONFLICT(f"needs exactly one of {', '.join(by_name)}"))
         return fields.get(names[0], by_name[names[0]]) if names else None
 
     return read
 
 
 def _blank(annotation: Any) -> Any:
-    """A stand-in for a required value that is absent or wrong, so that the other rules can be checked."""
+    """A substitute for a required value that is absent or invalid, so that other rules can be checked."""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = next(item for item in get_args(annotation) if item is not NoneType)
     base = get_origin(annotation) or annotation

@@ -1,4 +1,4 @@
-"""Import a pod template: what its variables say of Temporal goes into the worker and its Connection."""
+"""Import a pod template. The Temporal settings in its variables move to the worker and its Connection."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from twgen.versioning.injection import (
     TLS_FOLDER,
     TLS_VOLUME,
     Identity,
-    Place,
+    PodConnection,
     injection,
     is_ever_injected,
     place_of,
@@ -27,7 +27,7 @@ from twgen.versioning.injection import (
 
 _KEY = "TEMPORAL_API_KEY"
 _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
-"""Prefixes of the variables that hold credentials: a Connection names a Secret in their place."""
+"""Prefixes of variables with credentials. A Connection names a Secret instead."""
 _NO_FRONTEND = re.compile("UI|WEB|CODEC|METRIC|PROMETHEUS|HTTP_|DB|SQL|TLS|SERVER_NAME|NAMESPACE")
 _OF_FRONTEND = re.compile("HOST|ADDR|URL|ENDPOINT|SERVER|TARGET|FRONTEND")
 _WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?([^\s:/]+)(?::([0-9]{1,5}))?/?")
@@ -37,21 +37,21 @@ _FILES = ("tls.crt", "tls.key")
 
 Container = Mapping[str, Any]
 Configurations = Mapping[str, Mapping[str, Any]]
-"""The data of the ConfigMaps beside the pods, by name."""
+"""The data of the ConfigMaps in the pods' namespace, by name."""
 
 
 class Origin(NamedTuple):
-    """A value, and the variable or key that says it; empty: nothing says it plainly."""
+    """A value, and the variable or key that it comes from. Empty: no variable has it unambiguously."""
 
     value: str = ""
     name: str = ""
     """`TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`. Empty: the variable that twgen sets."""
     hint: str = ""
-    """If there is no value: what nearly says it, for the person who fills it in."""
+    """If there is no value: candidates for the person who fills it in."""
 
 
 class ImportedPods(NamedTuple):
-    """The `spec` of a pod template, and the settings that its variables had."""
+    """The `spec` of a pod template, and the settings from its variables."""
 
     spec: Mapping[str, Any]
     address: Origin
@@ -59,25 +59,25 @@ class ImportedPods(NamedTuple):
     task_queue: str
     """Empty: no variable names it, or the variable stays in the pods."""
     key: Mapping[str, str]
-    """The key of the Secret that holds the API key; empty: there is none."""
+    """The Secret and its key with the API key; empty if there is none."""
     certificate: str
-    """The Secret with the client certificate; empty: there is none, or it has other keys."""
+    """The Secret with the client certificate. Empty: there is none, or it has other keys."""
     notes: tuple[str, ...]
-    """Sentences for the person who imports: what to check."""
+    """Sentences about settings that a person must check."""
     worker: str
-    """The container in the first place, since it seems to be the worker. Empty: there is no other."""
+    """The container that was moved to the front as the probable worker. Empty: there is only one."""
 
 
 def knows_temporal(container: Container, configurations: Configurations) -> bool:
-    """The name of one of its variables contains TEMPORAL."""
+    """A variable of the container has TEMPORAL in its name."""
     return any("TEMPORAL" in name.upper() for name in _told(container, configurations))
 
 
 def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> ImportedPods:
     """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
     containers: list[Container] = list(pod["containers"])
-    # the worker's container becomes the first, since the image of the first one names the version; a
-    # sidecar may be listed before it, or have variables of Temporal too
+    # the worker's container becomes the first, because the image of the first container names the version; a
+    # sidecar may be listed before it, or have Temporal variables too
     containers.sort(
         key=lambda container: (
             TASK_QUEUE not in _told(container, configurations),
@@ -91,13 +91,13 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
     key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
     queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
     is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
-    # a task queue that other variables refer to, or on which containers differ, stays a variable of the pods
+    # if other variables refer to the task queue, or containers have different ones, it stays in the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
     secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
     certificate = "" if key else _certificate(pod, containers[0], all_values[0])
     connection = Connection("", place.address, mutual_tls_secret=certificate, api_key_secret=secret)
     injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
-    # a key in plain text does not belong into Git
+    # an API key in plain text must not get into Git
     gone = frozenset(filter(is_ever_injected, injected | {_KEY} | ({TASK_QUEUE} if queue else set())))
     notes = [
         note
@@ -121,14 +121,14 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
     )
 
 
-def _place(all_values: Sequence[Values]) -> Place:
+def _place(all_values: Sequence[Values]) -> PodConnection:
     plain = ({name: text for name, text in values.items() if text} for values in all_values)
     named = [[{"name": name, "value": text} for name, text in values.items()] for values in plain]
     return place_of({"containers": [{"env": env} for env in named]})
 
 
 def _told(container: Container, configurations: Configurations) -> dict[str, str | None]:
-    """The variables of a container by name; None: the value comes from a Secret, a field or the like."""
+    """The variables of a container. None: the value comes from a Secret, a field or another source."""
     values: dict[str, str | None] = {}
     for source in container.get("envFrom") or ():
         data = configurations.get(str(value_at(source, "configMapRef", "name")), {})
@@ -142,7 +142,7 @@ def _told(container: Container, configurations: Configurations) -> dict[str, str
 
 
 def _address(all_values: Iterable[Values], configurations: Configurations) -> Origin:
-    """The address that variables of another name say, or ConfigMaps."""
+    """The address from variables with other names, or from ConfigMaps."""
     found: dict[str, str] = {}
     hints = []
     for name, text, values in _spoken(all_values, configurations):
@@ -158,11 +158,11 @@ def _address(all_values: Iterable[Values], configurations: Configurations) -> Or
         if port and fits(HOST_PORT, f"{host}:{port}"):
             found.setdefault(f"{host}:{port}", name)
         else:
-            hints.append(f"{name} says {quoted(text)}, without a port")
+            hints.append(f"{name} has {quoted(text)}, without a port")
     if len(found) == 1:
         [(address, name)] = found.items()
         return Origin(address, name)
-    hints = [f"{name} says {address}" for address, name in found.items()] or hints
+    hints = [f"{name} has {address}" for address, name in found.items()] or hints
     return Origin(hint=" and ".join(dict.fromkeys(hints)))
 
 
@@ -172,7 +172,7 @@ def _is_port(name: str) -> bool:
 
 
 def _temporal_namespace(all_values: Iterable[Values], configurations: Configurations) -> Origin:
-    """The Temporal namespace that variables of another name say, or ConfigMaps."""
+    """The Temporal namespace from variables with other names, or from ConfigMaps."""
     found = {
         text: name
         for name, text, _ in _spoken(all_values, configurations)
@@ -181,13 +181,13 @@ def _temporal_namespace(all_values: Iterable[Values], configurations: Configurat
     if len(found) == 1:
         [(namespace, name)] = found.items()
         return Origin(namespace, name)
-    return Origin(hint=" and ".join(f"{name} says {quoted(text)}" for text, name in found.items()))
+    return Origin(hint=" and ".join(f"{name} has {quoted(text)}" for text, name in found.items()))
 
 
 def _spoken(
     all_values: Iterable[Values], configurations: Configurations
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each name with TEMPORAL in it, its value, and all that is said beside it: variables come first."""
+    """Each name with TEMPORAL in it, its value, and all values from the same source. Variables come first."""
     of_maps = ((f" of ConfigMap {name}", data) for name, data in configurations.items())
     for place, values in chain((("", values) for values in all_values), of_maps):
         for name, text in values.items():
@@ -200,7 +200,7 @@ def _plain_name(name: str) -> str:
 
 
 def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -> str:
-    """The Secret from which a client certificate is mounted, if its keys are those that twgen expects."""
+    """The Secret with the mounted client certificate, if it has the keys that twgen expects."""
     mounts = {str(item.get("mountPath")).rstrip("/"): item for item in container.get("volumeMounts") or ()}
     volumes = {item.get("name"): item for item in pod.get("volumes") or ()}
     folders: dict[str, set[str]] = {}
@@ -218,7 +218,7 @@ def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -
 
 
 def _without_volume(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pods without a mount where twgen mounts the certificate, and without a volume of that name."""
+    """The pods without mounts in the folder of twgen's certificate, and without volumes for only these."""
     containers, removed = [], set()
     for container in pod["containers"]:
         mounts = container.get("volumeMounts") or ()
@@ -239,12 +239,12 @@ def _is_ours(mount: Mapping[str, Any]) -> bool:
 
 
 def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
-    """The container without these variables; references to them are replaced by their values."""
+    """The container without these variables. References to them are replaced by their values."""
     kept, before = [], dict[str, str | None]()
     for variable in container.get("env") or ():
         name, text = str(variable.get("name")), variable.get("value")
         if name not in gone:
-            # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
+            # twgen adds its variables last, and Kubernetes replaces only references to earlier variables
             known = {name: value for name, value in before.items() if name in gone and name != _KEY}
             filled = isinstance(text, str) and with_references(text, known.get)
             kept.append({**variable, "value": filled} if filled else variable)
@@ -254,7 +254,7 @@ def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
 
 
 def _notes(
-    container: Container, values: Values, place: Place, gone: frozenset[str], injected: frozenset[str]
+    container: Container, values: Values, place: PodConnection, gone: frozenset[str], injected: frozenset[str]
 ) -> Iterator[str]:
     places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
     is_bare = injected.isdisjoint({_KEY, TLS_VOLUME})
@@ -271,11 +271,11 @@ def _notes(
                 " the same value"
             )
         elif name == _KEY and name not in injected:
-            yield f"{name} is left out: put it into a Secret, and name that in apiKeySecretRef (Connection)"
+            yield f"{name} is left out: put it into a Secret, and set apiKeySecretRef of the Connection"
         elif name not in gone and name.startswith(_OF_CONNECTION) and (is_bare or "SERVER" in name):
             yield (
                 f"{name} stays in the pods, but the Connection does not have it: twgen and its rollouts need"
-                " apiKeySecretRef, mutualTLSSecretRef or tls there"
+                " apiKeySecretRef, mutualTLSSecretRef or tls in the Connection"
             )
         elif name not in gone:
             for reference in references(str(variable.get("value") or "")):

@@ -1,4 +1,4 @@
-"""Import the Deployment of a worker without versions, or an Argo Rollout, and what scales its pods."""
+"""Import the Deployment of a worker without versions, or an Argo Rollout, with its autoscaler and budget."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from twgen.versioning.names import (
 )
 
 Manifest = Mapping[str, Any]
-Field = tuple[str, ...]
-"""A field of a document, by the names that lead to it."""
+FieldPath = tuple[str, ...]
+"""The names that lead to a field of a document."""
 
 ROLLOUT = GroupKind("argoproj.io", "Rollout")
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHART, RESTARTED_AT}
-"""Labels and annotations by which a tool recognizes its objects. The next tool sets its own."""
+"""Labels and annotations by which a tool recognizes its objects. The new tool sets its own."""
 _POD_HASHES = {"pod-template-hash", "rollouts-pod-template-hash"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
 _SCHEDULING = ("affinity", "topologySpreadConstraints")
@@ -42,31 +42,31 @@ _SELECTORS: Mapping[GroupKind, str] = {
     GroupKind("cilium.io", "CiliumNetworkPolicy"): "endpointSelector",
     GroupKind("monitoring.coreos.com", "PodMonitor"): "selector",
 }
-"""The field of `spec` by which other objects select pods."""
+"""The field of `spec` with which an object of this kind selects pods."""
 _LEAST_PAUSE = "30s"
-"""The least pause of a step; such a step waits for a person."""
+"""The shortest pause of a step. A step with this pause usually waits for a person."""
 
 
 class Imported(NamedTuple):
-    """One spec, and the file for it."""
+    """One spec, and its file."""
 
     file: str
     document: Manifest
-    comments: Mapping[Field, str] = {}
+    comments: Mapping[FieldPath, str] = {}
     """Comments for some of its fields."""
     missing: tuple[str, ...] = ()
-    """Sentences for a person: what to fill in or to check."""
+    """Sentences about fields that a person must fill in or check."""
     is_whole: bool = True
-    """The spec is complete. False: a person must decide much of it, so a file that exists stays."""
+    """The spec is complete. False: a person must complete it, so an existing file is not overwritten."""
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Kind, namespace and name."""
+        """The kind, namespace and name."""
         return identity_of(self.document)
 
 
 def identity_of(document: Any) -> tuple[str, str, str]:
-    """Kind, namespace and name of a document; empty where it lacks one."""
+    """The kind, namespace and name of a document. Missing ones are empty."""
     kind, *rest = (
         str(value_at(document, *path) or "")
         for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
@@ -76,10 +76,10 @@ def identity_of(document: Any) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class Running:
-    """A worker without versions that runs, and what was read beside it, all in its namespace."""
+    """A running worker without versions, and the other objects in its namespace."""
 
     value: Manifest
-    """Its Deployment; for an Argo Rollout, a Deployment with the same pods."""
+    """Its Deployment. An Argo Rollout is converted to one."""
     beside: Sequence[Manifest]
     configurations: Configurations
     steps: Sequence[Any] = ()
@@ -87,19 +87,19 @@ class Running:
 
     @cached_property
     def spec(self) -> Manifest:
-        """The `spec` of its Deployment, without what a server has added."""
+        """The `spec` of its Deployment, without fields that a server has added."""
         bare = {"metadata": {"annotations": {}}, "spec": dict(self.value["spec"])}
         spec: Manifest = without_server_fields(bare)["spec"]
         return spec
 
     @cached_property
     def pods(self) -> ImportedPods:
-        """Its pods, and what their variables say."""
+        """Its pods, with the settings from their variables."""
         return imported_pods(self.spec["template"]["spec"], self.configurations)
 
 
 def metadata_of_people(value: Manifest) -> dict[str, Any]:
-    """Name, namespace, and the labels and annotations that no tool has set."""
+    """The name, the namespace, and the labels and annotations that were not set by a tool."""
     metadata = value["metadata"]
     kept: dict[str, Any] = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
     for name in ("labels", "annotations"):
@@ -117,9 +117,9 @@ def _of_people(texts: Manifest | None) -> dict[str, Any]:
 
 
 def specs_of(running: Running, namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    """A worker, its Connection, and its attached objects. A person fills in what the pods do not say.
+    """A worker, its Connection, and its attached objects. A person fills in settings that the pods lack.
 
-    `addresses` are those of all workers of its namespace: on several servers, each has a Connection.
+    `addresses` are of all workers in the namespace. If they differ, each worker gets its own Connection.
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]
@@ -147,7 +147,7 @@ def _worker(
     name, pod_template = value["metadata"]["name"], spec["template"]
     selecting = value_at(value, "spec", "selector", "matchLabels") or {}
     old_labels = value_at(pod_template, "metadata", "labels") or {}
-    # the old Deployment, its autoscaler and its budget would take the new pods for its own
+    # with these labels, the old Deployment, its autoscaler and its budget would also select the new pods
     gone = {*selecting, *_POD_HASHES}
     labels = {key: text for key, text in _of_people(old_labels).items() if key not in gone}
     marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
@@ -169,18 +169,20 @@ def _worker(
         **({"deployment": body} if pace else body),
     }
     field = "deployment" if pace else "template"
-    comments: dict[Field, str] = {("spec", field): "enable versioning in its code: docs/workers.md"}
+    comments: dict[FieldPath, str] = {("spec", field): "enable versioning in its code: docs/workers.md"}
     if not shown:
         comments["spec", "rollout", "strategy"] = "or Progressive, with steps and a gate"
     if pods.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
         first = quoted(pods.worker)
         comments[containers] = (
-            f"the first, {first}, is taken as the worker: the build ID comes from its image"
+            f"the first, {first}, is probably the worker: the build ID comes from its image"
         )
     missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *of_steps)]
     missing += _selected_by(running, pods, left_out.keys() - _POD_HASHES, old_labels)
-    if comment := _comment(pods.temporal_namespace, "the pods do not say it; an SDK then uses default"):
+    if comment := _comment(
+        pods.temporal_namespace, "no variable of the pods has it; an SDK then uses default"
+    ):
         comments["spec", "workerOptions", "temporalNamespace"] = comment
     if not pods.temporal_namespace.value:
         missing.append(f"{name}.yaml: fill in spec.workerOptions.temporalNamespace")
@@ -189,7 +191,7 @@ def _worker(
 
 
 def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
-    """The pod with the values of these labels in place of the references that its variables make to them."""
+    """The pod with the values of these labels in place of references to the labels in variables."""
 
     def known(variable: Manifest) -> Manifest:
         label = label_at(value_at(variable, "valueFrom", "fieldRef", "fieldPath"))
@@ -205,13 +207,13 @@ def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
     return {**pod, **lists}
 
 
-def _comment(origin: Origin, unsaid: str = "the pods do not say it") -> str:
-    """Where a value comes from; empty: from the variable that twgen sets."""
+def _comment(origin: Origin, unsaid: str = "no variable of the pods has it") -> str:
+    """A comment with the source of a value; empty if it comes from the variable that twgen sets."""
     if not origin.value:
         return f"fill in: {origin.hint or unsaid}"
     if not origin.name:
         return ""
-    return f"from {origin.name}, which stays in the pods: a change here does not reach it"
+    return f"from {origin.name}, which stays in the pods: if you change it here, change it there too"
 
 
 def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[str]) -> Imported:
@@ -227,23 +229,23 @@ def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[s
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": name, **where}}
     document = {**head, "spec": {"hostPort": origin.value or NO_ADDRESS, **credentials}}
     missing = () if origin.value else (f"{file}: fill in spec.hostPort",)
-    comments: dict[Field, str] = {("spec", "hostPort"): comment} if comment else {}
+    comments: dict[FieldPath, str] = {("spec", "hostPort"): comment} if comment else {}
     return Imported(file, document, comments, missing, is_whole=False)
 
 
 def _pace(spec: Manifest) -> dict[str, Any]:
-    """The fields that say how the pods of a version are replaced."""
+    """The fields that control how the pods of a version are replaced."""
     pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
     if isinstance(strategy := pace.get("strategy"), dict):
-        # the type is a default and was left out, but the controller ignores a strategy without a type
+        # the default type was left out, but the controller ignores a strategy without a type
         pace["strategy"] = {"type": "RollingUpdate", **strategy}
     return pace
 
 
 def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The steps of a canary as twgen has them, and what a person must decide.
+    """The steps of a canary as steps of twgen, and notes about steps that a person must replace.
 
-    A pause without an end is `until: Promoted`, of a RolloutPolicy.
+    A pause without an end becomes `until: Promoted` of a RolloutPolicy.
     """
     found: list[dict[str, Any]] = []
     notes = []
@@ -261,7 +263,7 @@ def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
         elif not isinstance(weight, int | float):
             kind = ", ".join(step) if isinstance(step, dict) else str(step)
             notes.append(
-                f"step {at + 1} of the Rollout ({kind}) is left out: see gates and analysis of twgen"
+                f"step {at + 1} of the Rollout ({kind}) is left out: use a gate or an analysis instead"
             )
     return found, notes
 
@@ -283,7 +285,7 @@ def is_of(manifest: Manifest, deployment: Manifest) -> bool:
 
 
 def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
-    """The template from which each version gets a copy of the object."""
+    """The template for each version's copy of the object."""
     group_kind, name = GroupKind.of(manifest), manifest["metadata"]["name"]
     spec = dict(manifest["spec"])
     if target := KINDS[group_kind].target:
@@ -309,7 +311,7 @@ def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
 
 
 def _trigger(trigger: Any) -> Any:
-    """A trigger that asks Temporal, with the fields empty that differ for each version."""
+    """The trigger. In a `temporal` trigger, the fields that differ for each version are empty."""
     if str(value_at(trigger, "type")).strip().lower() != "temporal":
         return trigger
     metadata = value_at(trigger, "metadata") or {}
@@ -320,7 +322,7 @@ def _trigger(trigger: Any) -> Any:
 def _selected_by(
     running: Running, pods: ImportedPods, left_out: set[str], old_labels: Manifest
 ) -> Iterable[str]:
-    """What selects the old pods by labels that the new ones do not have."""
+    """Notes about objects that select the old pods by labels that the new pods lack."""
     name = running.value["metadata"]["name"]
     instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
     by_pods = _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])

@@ -1,4 +1,4 @@
-"""Make specs of running workers: of the controller's own objects, and of Deployments without versions."""
+"""Make specs from running workers: from objects of the controller, and from Deployments without versions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,21 +39,21 @@ _DEPLOYMENT = GroupKind("apps", "Deployment")
 _STATEFUL = GroupKind("apps", "StatefulSet")
 _RBAC = "rbac.authorization.k8s.io"
 _MOST_NAMED = 3
-"""Of the objects of one kind that are not imported for the same reason."""
+"""The most names in a message about objects of one kind that are not imported for the same reason."""
 _NO_NEWS = {
     *(GroupKind("", kind) for kind in ("ConfigMap", "Namespace", "Pod", "Secret", "ServiceAccount")),
     *(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     GroupKind("apps", "ReplicaSet"),
 }
-"""Kinds that stay as they are, also beside the new worker."""
+"""Kinds that stay unchanged next to the new worker, so nothing is reported about them."""
 _OF_TEMPORAL = re.compile(
     r"(.*/)?temporalio/(admin-tools|auto-setup|cli|server|tctl|ui|web|base-[a-z-]+)([:@].*)?"
 )
-"""The images of Temporal's own programs, which have variables like those of workers."""
+"""The images of Temporal's own programs, whose variables look like a worker's."""
 
 
 def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
-    """The specs of the running workers, each for its own file, and why other documents gave no spec.
+    """The specs of the running workers, one for each file, and the reasons why documents are not imported.
 
     `namespace` is for documents without one.
     """
@@ -73,7 +73,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         value = document.value
         label = value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
         if id(document) in used or (is_of_a_version(value) and label in workers):
-            continue  # another spec tells of it, or the ledger
+            continue  # another spec or the ledger contains it
         if plain := running.get(id(document)):
             own = addresses[_namespace(plain.value, namespace)] - {""}
             found += [(document, spec) for spec in specs_of(plain, namespace, own)]
@@ -86,7 +86,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
 
 def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
-    """Note why a document gives no spec, together with others of its file and kind."""
+    """Note why a document is not imported, together with others of its file and kind."""
     kind, name = str(value_at(document.value, "kind")), str(value_at(document.value, "metadata", "name"))
     left.setdefault((document.source, kind, why), []).append(name)
 
@@ -104,7 +104,7 @@ def _files(
     namespace: str,
     left: dict[tuple[str, str, str], list[str]],
 ) -> list[Imported]:
-    """One spec for each file; the files of several namespaces begin with their names."""
+    """One spec for each file. With several namespaces, file names begin with the namespace."""
     found = list(found)
     several = len({_namespace(spec.document, namespace) for _, spec in found}) > 1
     by_file: dict[str, Imported] = {}
@@ -123,7 +123,7 @@ def _files(
 
 
 def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, Running], set[int]]:
-    """The workers without versions, by the `id` of their documents, and the documents that go with them."""
+    """The workers without versions, by the `id` of their documents, and the documents that belong to them."""
     sound = [document for document in documents if _is_sound(document.value)]
     beside: dict[str, list[Document]] = {}
     configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
@@ -136,7 +136,7 @@ def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, R
             beside.setdefault(own, []).append(document)
     plain: dict[tuple[str, str], tuple[Document, Running]] = {}
     used: set[int] = set()
-    # Rollouts come last: one may only refer to a Deployment
+    # Rollouts come last, because a Rollout may refer to a Deployment
     for document in sorted(sound, key=lambda item: GroupKind.of(item.value) == ROLLOUT):
         value, own = document.value, _namespace(document.value, namespace)
         others = [item.value for item in beside.get(own, ())]
@@ -167,7 +167,7 @@ def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, R
 
 
 def _as_deployment(rollout: Manifest) -> dict[str, Any]:
-    """A Deployment with the pods of an Argo Rollout."""
+    """Convert an Argo Rollout to a Deployment with the same pods."""
     kept = ("replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit")
     spec = {field: item for field, item in rollout["spec"].items() if field in kept}
     head = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": rollout["metadata"]}
@@ -188,20 +188,20 @@ def _knows_temporal(deployment: Manifest, configurations: Configurations) -> boo
 
 
 def _own_program(value: Any) -> str:
-    """The image of Temporal's own program in the pods; empty: there is none."""
+    """The image of one of Temporal's own programs in the pods; empty if there is none."""
     images = (str(value_at(container, "image")) for container in _containers(value))
     return next((image for image in images if _OF_TEMPORAL.fullmatch(image)), "")
 
 
 def _why_not(value: Any) -> str:
-    """Why a document gives no spec by itself; empty: it gives one."""
+    """Why no spec is made from a document; empty if there is one."""
     kind, group_kind = kind_of(value), GroupKind.of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and group_kind in KINDS:
         return f"each version needs one of its own: put a copy into a {ATTACHED}"
     if group_kind == _STATEFUL:
         return (
-            "its pods have names and claims (volumeClaimTemplates) of their own, which pods of versions"
+            "each of its pods has its own name and claims (volumeClaimTemplates), which pods of versions"
             f" cannot have: if the worker needs neither, copy its spec.template into a {WORKER}"
         )
     if not is_ours and group_kind not in {_DEPLOYMENT, ROLLOUT}:
@@ -213,14 +213,14 @@ def _why_not(value: Any) -> str:
     if is_of_a_version(value):
         return "it belongs to a version, but its worker is missing"
     if image := _own_program(value):
-        return f"{image} is a program of Temporal itself, and no worker"
+        return f"{image} is one of Temporal's own programs, not a worker"
     if value_at(value, "spec", "workloadRef"):
         return "the Deployment that its workloadRef names is missing"
     return "it has no Temporal variables"
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
-    """The Deployments of versions, by namespace, and why others cannot be read."""
+    """The Deployments of versions by namespace, and the reasons why others cannot be read."""
     by_namespace: dict[str, list[LiveDeployment]] = {}
     left = []
     for document in documents:
@@ -250,14 +250,14 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_sound(value: Any) -> bool:
-    """The name can be a file name, and the fields that twgen reads have the right types."""
+    """The name is a valid file name, and the fields that twgen reads have the right types."""
     findings = Findings()
     (DEPLOYMENT if _is_deployment(value) else _OBJECT).read(value, None, findings)
     return not findings.problems
 
 
 def _of_controller(value: Manifest) -> Imported:
-    """The spec of one of the controller's objects."""
+    """The spec from one of the controller's objects."""
     kind, name, spec = kind_of(value), value["metadata"]["name"], value["spec"]
     head = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": metadata_of_people(value)}
     prefix = _PREFIXES[kind.name] if kind else ""

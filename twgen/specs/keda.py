@@ -1,4 +1,4 @@
-"""Find what KEDA refuses or ignores in a ScaledObject, although an API server accepts it.
+"""Find fields of a ScaledObject that KEDA rejects or ignores, although an API server accepts them.
 
 The fields and rules of a `temporal` trigger come from pkg/scalers/temporal_scaler.go in
 github.com/kedacore/keda, 2.17 to 2.22.
@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from twgen.model.forms import HOST_PORT
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Finding, did_you_mean, quoted, unknown_field
+from twgen.model.problem import (
+    DUPLICATE,
+    MISSING_FIELD,
+    REQUIRED,
+    UNKNOWN_FIELD,
+    Finding,
+    Rule,
+    did_you_mean,
+    quoted,
+    unknown_field,
+)
 from twgen.model.shapes import fits
 from twgen.model.spec import WorkerSpec
 from twgen.specs.connections import is_cloud, why_not_of_cloud
@@ -21,17 +31,21 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders, 
 
 _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers that need no placeholder: on the version's own pods, on the time, or on the object's name."""
-SAME_FOR_ALL = (
+"""Triggers that need no placeholder: they measure the version's own pods, or use the time or object name."""
+METRIC_OF_ALL = Rule("metric-of-all-versions", "A metric measures all versions together, or none of them.")
+_TO_ZERO = Rule("scales-to-zero", "An idle version loses its pods, but a rollout waits for pods.")
+_SERVER = Rule(
+    "scaler-server", "KEDA asks the wrong Temporal server or namespace, or has no credentials for it."
+)
+SAME_FOR_ALL = METRIC_OF_ALL(
     "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
 )
-"""The warning for a metric without a placeholder that selects a version."""
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _MODIFIERS = ("advanced", "scalingModifiers")
 _OF_RESOURCES = ("cpu", "memory")
 _TEXT = re.compile(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'|`[^`]*`")
 _KEY = re.compile(r"(?<=[{,])\s*\w+\s*:")
-"""Of a mapping in a formula."""
+"""A key of a mapping in a formula."""
 _NAME = re.compile(r"(?<![\w.$#])[A-Za-z_]\w*(?!\w*\s*\()")
 """A name in a formula that is neither a function nor a field."""
 _LET = re.compile(r"\blet\s+(\w+)")
@@ -48,13 +62,13 @@ VERSION_FIELDS = {
     "workerDeploymentBuildId": "BuildID",
     "namespace": "TemporalNamespace",
 }
-"""The fields that twgen fills in if they are "", and the placeholder that each may hold instead."""
+"""The fields that twgen fills in if they are "", each with the placeholder that is allowed instead."""
 _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _WRITE_PAIR = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
 _REQUIRED = ("endpoint", "taskQueue")
 _COUNTS, _COUNTED = "includeRunningWorkflowCount", "workflowTaskQueueForCount"
 REMOVED = ("buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned")
-"""The fields of rules-based versioning, which select no version here."""
+"""The fields of rules-based versioning. They do not select a version of Worker Versioning."""
 _CREDENTIALS = ("apiKey", "ca", "cert", "key", "keyPassword")
 _DEFAULT_NAMESPACE = "default"
 _TRUE, _FALSE = ("1", "t", "T", "true", "True", "TRUE"), ("0", "f", "F", "false", "False", "FALSE")
@@ -63,13 +77,13 @@ _LARGEST_NUMBER = 2**63 - 1
 _IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
 _SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
 _SCHEME = re.compile("[a-z]+:(?![0-9])")
-"""The start of an address with a gRPC resolver, such as `dns:///`; a host name is followed by a port."""
+"""The start of an address with a gRPC resolver, such as `dns:///`. After a host name comes a port instead."""
 _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
 def check_scaled_object(template: Fields, spec: Fields) -> None:
-    """Note a ScaledObject that rests at zero pods, and refuse one that would be the same for all versions."""
-    # KEDA takes 0 for a minimum that is left out, and a version with a share of the traffic can be idle
+    """Warn if a ScaledObject scales to zero. Reject one that would have the same name for all versions."""
+    # the default minimum of KEDA is 0, and even a ramping version can be idle
     idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
     rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
     if type(idle) is type(least) is int and idle >= least:
@@ -77,7 +91,7 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
     elif (spec.raw(rests) or 0) == 0:
         is_zero = "is 0" if spec.raw(rests) == 0 else "is 0 by default"
         why = "so an idle version loses its pods, but a rollout waits for pods"
-        spec.warning(rests, f"{is_zero}, {why}: {remedy}")
+        spec.warning(rests, _TO_ZERO(f"{is_zero}, {why}: {remedy}"))
     annotations = template.mapping("metadata").value.get("annotations")
     if isinstance(annotations, dict) and annotations.get(_PAUSED_REPLICAS) is not None:
         why = "would keep every version at this number, even one that workflows need: remove it"
@@ -89,12 +103,13 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
 
 
 def check_triggers(spec: Fields) -> None:
-    """Note triggers without a scaler in KEDA, and those that would not measure each version by itself."""
+    """Note unknown types of triggers, and triggers that do not measure each version separately."""
     is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
             if name in names:
-                _refuse(spec, f"{path}.name", f"{quoted(name)} is also the name of an earlier trigger")
+                twin = DUPLICATE(f"{quoted(name)} is also the name of an earlier trigger")
+                _refuse(spec, f"{path}.name", twin)
             names.add(name)
         written = trigger.get("type")
         if kind != written:
@@ -118,7 +133,7 @@ def check_triggers(spec: Fields) -> None:
 
 
 def check_modifiers(spec: Fields) -> None:
-    """Note a formula or a fallback that KEDA's webhook refuses.
+    """Note a formula or a fallback that KEDA's webhook rejects.
 
     https://github.com/kedacore/keda/blob/main/apis/keda/v1alpha1/scaledobject_webhook.go
     """
@@ -128,10 +143,10 @@ def check_modifiers(spec: Fields) -> None:
     if isinstance(modifiers, dict) and modifiers:
         formula, target = modifiers.get("formula"), modifiers.get("target")
         if not formula:
-            _refuse(spec, f"{path}.formula", "is required")
+            _refuse(spec, f"{path}.formula", REQUIRED)
         elif isinstance(formula, str):
             if not target:
-                _refuse(spec, f"{path}.target", "is required with a formula")
+                _refuse(spec, f"{path}.target", MISSING_FIELD("is required with a formula"))
             if wrong := _why_no_formula(formula, triggers, measured):
                 _refuse(spec, f"{path}.formula", wrong)
         if isinstance(target, str) and target and not _is_positive(target):
@@ -157,7 +172,7 @@ def _is_positive(text: str) -> bool:
 def _why_no_formula(
     formula: str, triggers: Iterable[Mapping[str, Any]], measured: Iterable[Mapping[str, Any]]
 ) -> str:
-    """Why KEDA compiles no formula of these triggers; only of the `measured` it knows the names."""
+    """Why KEDA cannot compile the formula. It knows only the names of the `measured` triggers."""
     bare = _KEY.sub("", _TEXT.sub("0", formula))
     for opening, closing in ("()", "[]", "{}"):
         if bare.count(opening) != bare.count(closing):
@@ -168,19 +183,19 @@ def _why_no_formula(
         if name not in known:
             if any(trigger.get("name") == name for trigger in triggers):
                 return f"names {name}, but KEDA leaves out triggers of the types cpu and memory"
-            return f"names {name}, which is no name of a trigger{did_you_mean(name, named)}"
+            return f"names {name}, but no trigger has this name{did_you_mean(name, named)}"
     return ""
 
 
 def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:
-    """Note each trigger that asks another Temporal than its worker's, or has no credentials."""
+    """Note each trigger that does not ask the worker's own Temporal, or has no credentials for it."""
     for path, trigger, kind in _triggers(spec):
         if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
             _warn_of_server(spec, path, trigger, worker)
 
 
 def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Each trigger with its path, and its type in KEDA's spelling."""
+    """The path of each trigger, the trigger, and its type in KEDA's spelling."""
     triggers = spec.raw("triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
         kind = value_at(trigger, "type")
@@ -189,7 +204,7 @@ def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
 
 
 def _refuse(spec: Fields, path: str, message: str) -> None:
-    """Note what KEDA would refuse or ignore, like something that an API server refuses."""
+    """Note a field that KEDA would reject or ignore, as if an API server rejected it."""
     spec.refused([Finding(spec.at(path), message)])
 
 
@@ -239,21 +254,21 @@ _FIELDS = (
 
 
 class _Metadata(NamedTuple):
-    """The metadata of a trigger, by the correct names of its fields."""
+    """The metadata of a trigger, with the correct names of its fields."""
 
     names: dict[str, str]
     """The name of each field in the file."""
     values: dict[str, Any]
-    """The values that KEDA reads: blank fields are absent, and placeholders are filled in."""
+    """The values for KEDA: blank fields are left out, and placeholders are filled in."""
     unknown: list[Finding]
 
     def has(self, name: str) -> bool:
-        """KEDA has a value for the field: from the trigger, or from a variable of the pods."""
+        """KEDA gets a value for the field, from the trigger or from a variable of the pods."""
         return name in self.values or f"{name}FromEnv" in self.values
 
     @property
     def pair(self) -> list[str]:
-        """Which of the two fields are present, also blank ones: only both together select a version."""
+        """The present fields of the pair, even if blank. Only both together select a version."""
         return [name for name in _PAIR if name in self.names or self.has(name)]
 
 
@@ -266,8 +281,8 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
             finding = Finding(finding.path, "KEDA has no such field; did you mean targetQueueSize?")
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
-            finding = Finding(finding.path, why)
-        elif finding.instead_of:  # a misspelt field is not reported as missing too
+            finding = Finding(finding.path, UNKNOWN_FIELD(why))
+        elif finding.instead_of:  # a misspelled field is not reported as missing too
             names.setdefault(finding.instead_of.rpartition(".")[2], name)
         unknown.append(finding)
     values = {
@@ -279,23 +294,23 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
 
 
 def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
-    """The fields that KEDA refuses, and why."""
+    """The fields that KEDA rejects, each with the reason."""
     for name in _REQUIRED:
         if not read.has(name):
             is_there = name in read.names or f"{name}FromEnv" in read.names
-            yield name, "must not be empty" if is_there else "is required"
+            yield name, "must not be empty" if is_there else REQUIRED
     for name in set(_PAIR).difference(read.pair) if read.pair else ():
-        yield name, f'is required with {read.pair[0]}: write "" to have it filled in'
+        yield name, MISSING_FIELD(f'is required with {read.pair[0]}: write "" to have it filled in')
     for name in REMOVED:
         if name in read.values:
             why = (
                 "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and"
-                " later refuse it"
+                " later reject it"
             )
             yield name, f"{why}; {'remove it' if read.pair else _WRITE_PAIR}"
     for name, check in _CHECKS.items():
         value = read.values.get(name)
-        # a misspelt field is reported elsewhere
+        # a misspelled field is already reported
         if isinstance(value, str) and read.names[name] == name and (wrong := check(value)):
             yield name, wrong
     counts = read.values.get(_COUNTS, "false")
@@ -304,16 +319,16 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
         if counts in _TRUE and isinstance(value, str) and not _IN_A_QUERY.fullmatch(value):
             yield read.names[name], f"may contain only letters, digits and - _ . / : if {_COUNTS} is set"
     if counts in _FALSE and read.has(_COUNTED):
-        yield _COUNTED, f'is refused by KEDA unless {_COUNTS} is "true"'
+        yield _COUNTED, f'is rejected by KEDA unless {_COUNTS} is "true"'
 
 
 def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_composed: bool) -> None:
-    """Note what is wrong with the metadata of a trigger, at its path in a ScaledObject's `spec`.
+    """Check the metadata of a trigger. `path` is its path in the `spec` of a ScaledObject.
 
-    A composed trigger is an input of scalingModifiers, whose target counts instead of the trigger's own.
+    A composed trigger is an input of scalingModifiers, whose target replaces the trigger's own.
     """
     read = _read(spec.at(path), metadata)
-    # an error of `validate`, a warning of `render`, like an unknown field of a pod: a later KEDA may have it
+    # an error in `validate` but a warning in `render`, like unknown fields of pods: a newer KEDA may know it
     spec.refused(read.unknown)
     for name, placeholder in VERSION_FIELDS.items():
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)
@@ -324,7 +339,8 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_
         if not (is_composed and (name, read.values.get(name)) == ("targetQueueSize", "0")):
             _refuse(spec, join_path(path, name), wrong)
     if not read.pair and not any(name in read.values for name in REMOVED):
-        spec.warning(path, f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}")
+        why = f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}"
+        spec.warning(path, METRIC_OF_ALL(why))
 
 
 def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:
@@ -333,7 +349,7 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
     read = _read(path, metadata)
     if namespace != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
         why = f"without namespace KEDA asks Temporal namespace default, but the worker's is {namespace}"
-        spec.warning(f"{path}.metadata", f'{why}: write namespace: ""')
+        spec.warning(f"{path}.metadata", _SERVER(f'{why}: write namespace: ""'))
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
     if address and address != host_port and not _address(address):
@@ -344,9 +360,9 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
         elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), namespace):
             why = f"{address} does not know the worker's Temporal namespace {namespace}"
         if why:
-            spec.warning(f"{path}.metadata.endpoint", f"{why}: write {host_port}")
+            spec.warning(f"{path}.metadata.endpoint", _SERVER(f"{why}: write {host_port}"))
     needs_key = is_cloud(address) or (address == host_port and connection.secret_name)
     has_key = value_at(trigger, "authenticationRef") or read.has("apiKey")
     if address and needs_key and not has_key and metadata.keys().isdisjoint(_CREDENTIALS):
         why = f"KEDA has neither a key nor a certificate for {address}, so it scales no version"
-        spec.warning(path, f"{why}: name a TriggerAuthentication in authenticationRef")
+        spec.warning(path, _SERVER(f"{why}: name a TriggerAuthentication in authenticationRef"))

@@ -1,4 +1,4 @@
-"""Tell which documents twgen reads, which are meant for it, and which belong to Helm, kustomize or others."""
+"""Distinguish the documents of twgen from those of Helm, kustomize and other programs."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,16 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding, did_you_mean, noun, path_in_file, quoted, wrong_type
+from twgen.model.problem import (
+    MISSING_FIELD,
+    Document,
+    Finding,
+    did_you_mean,
+    noun,
+    path_in_file,
+    quoted,
+    wrong_type,
+)
 from twgen.versioning.names import CONTROLLER_API, MANAGED_BY, ROLLOUT, TWGEN_API
 
 WORKER = "WorkerDeployment"
@@ -25,13 +34,13 @@ FORGET_REPORT = "ForgetReport"
 DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
 RENDER_FAILED = "RenderFailed"
-"""The kind of the document that a failed render prints into a pipe, so that nothing is applied."""
+"""The kind of the document that a failed render prints into a pipe, so that kubectl applies nothing."""
 
 CHART_FILE = "Chart.yaml"
-"""The file that describes a chart of Helm, in the folder of the chart."""
+"""The file in a Helm chart's folder that describes the chart."""
 LEDGER_FOLDER = "twgen.lock"
 RENDERED_BY = "rendered by "
-"""The beginning of a document's source if kustomize or helm rendered the document for twgen."""
+"""The prefix of a document's source if kustomize or helm rendered the document for twgen."""
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -40,7 +49,7 @@ _OLD_KINDS = {
     "TemporalWorkerOwnedResource": ATTACHED,
 }
 WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKER))
-"""The kinds of a worker in documents, today's name first."""
+"""The names of the worker's kind in documents, the present name first."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {
@@ -58,20 +67,20 @@ _OF_THE_TEMPORAL_OPERATOR = {
     "TemporalSchedule",
     "TemporalWorkerProcess",
 }
-"""Another project's, in the same group: https://github.com/alexandrevilain/temporal-operator."""
+"""Kinds of another project in the same group: https://github.com/alexandrevilain/temporal-operator."""
 _HELM_TEMPLATE = r"\{\{-?\s*(?!\.(?:DeploymentName|BuildID|TemporalNamespace)\b)[\w.$/(]"
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 
 class Kind(NamedTuple):
-    """The kind of a document: today's name, and the name in the file."""
+    """The kind of a document: its present name, and the name in the file."""
 
     name: str
     written: str
 
 
 def kind_of(value: Any) -> Kind | None:
-    """The kind of a document that twgen reads, also by an old name; None: the document is not for twgen."""
+    """The kind of a document that twgen reads, even if its name is old. None: twgen does not read it."""
     if not isinstance(value, dict):
         return None
     written, api = value.get("kind"), value.get("apiVersion")
@@ -81,14 +90,14 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
-    """The names of a kind in documents and in clusters, today's name first."""
+    """The names of a kind in documents and clusters, the present name first."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
 
 
 def wrong_kind(value: dict[str, Any]) -> Finding | None:
     """The problem with the apiVersion or kind of a document that is meant for twgen but cannot be read.
 
-    None: it can be read, or it is not meant for twgen.
+    None: the document can be read, or is not meant for twgen.
     """
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
@@ -97,7 +106,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     api, kind = api or "", kind or ""
     is_list = (api, kind) == ("v1", "List")
     if is_list or (is_marked(value) and "items" in value):
-        # a List that has one is its items (without_lists); others take what has any for a List:
+        # without_lists replaces a List by its items; other programs treat any object with items as a List:
         # https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/unstructured.go
         why = "makes kubectl and Argo CD read this as a List: write kind: List, or remove them"
         return Finding("items", "must be a list" if is_list else why)
@@ -108,22 +117,23 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
         if (api, kind) == (TWGEN_API, RENDER_FAILED):
             return Finding("", f"a render failed: {value.get('message')}")
         if not kind:
-            return Finding("kind", f"is required{_instead_of('kind', value)}")
+            return Finding("kind", MISSING_FIELD(f"is required{_instead_of('kind', value)}"))
         if kind not in APIS:
             right = _GROUPS[group]
             hint = did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, APIS)
             return Finding("kind", f"{right} has no kind {quoted(kind)}{hint}")
         return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
-    # an API group without a dot belongs to Kubernetes, which has none of twgen's kinds
+    # only Kubernetes, which has none of twgen's kinds, has API groups without a dot
     if kind not in APIS or ("." in group and not did_you_mean(group, _GROUPS)):
         return None
     if not api:
-        return Finding("apiVersion", f"is required: {APIS[kind]}{_instead_of('apiVersion', value)}")
+        wrong = MISSING_FIELD(f"is required: {APIS[kind]}{_instead_of('apiVersion', value)}")
+        return Finding("apiVersion", wrong)
     return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
 
 
 def is_file(source: str) -> bool:
-    """The document comes from a file: not from stdin, and not from kustomize or helm."""
+    """The document comes from a file, not from stdin, kustomize or helm."""
     return source != "-" and not source.startswith(RENDERED_BY)
 
 
@@ -142,11 +152,11 @@ def is_marked(value: Any) -> bool:
 
 
 def is_rendered(value: Any) -> bool:
-    """The document comes from a render of twgen, or from a cluster that has one: a label says so.
+    """A label shows that twgen rendered the document. It may also have been exported from a cluster.
 
-    The label of a rollout's objects counts too: tick takes a ConfigMap with it for an intent.
+    The label of a rollout's objects counts too: tick treats a ConfigMap with this label as an intent.
     """
-    # applied with the specs, a render would keep versions that are no longer planned
+    # if a render were applied together with the specs, versions that are no longer planned would stay
     labels = value_at(value, "metadata", "labels")
     if not isinstance(labels, dict):
         return False
@@ -154,7 +164,7 @@ def is_rendered(value: Any) -> bool:
 
 
 def why_left_out(value: Any) -> str:
-    """Why a document without apiVersion or kind is not read."""
+    """The message that a document without apiVersion or kind is left out."""
     fields = value if isinstance(value, dict) else {}
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
@@ -162,7 +172,7 @@ def why_left_out(value: Any) -> str:
 
 
 def why_nameless(value: Any) -> str:
-    """Why an API server would refuse a passthrough document; empty: it has a name."""
+    """The message that an API server would reject a nameless document; empty if it has a name."""
     if any(value_at(value, "metadata", name) for name in ("name", "generateName")):
         return ""
     hint = "" if "metadata" in value else _instead_of("metadata", value)
@@ -170,7 +180,7 @@ def why_nameless(value: Any) -> str:
 
 
 def render_first(document: Document) -> str:
-    """The command to run before twgen, for a Kustomization or a chart of Helm; empty: it is neither."""
+    """The message with the command to run before twgen, for a Kustomization or a Helm chart; else empty."""
     value = document.value
     is_for_kustomize = is_marked(value) and value["apiVersion"].partition("/")[0] == _KUSTOMIZE
     if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
@@ -190,12 +200,12 @@ def _rendering(kind: str, command: str, folder: str) -> str:
 
 
 def is_chart(document: Document) -> bool:
-    """The document is the Chart.yaml of a chart of Helm."""
+    """The document is the Chart.yaml of a Helm chart."""
     return document.source.rpartition("/")[2] == CHART_FILE and "kind" not in document.value
 
 
 def template_of_helm(source: str, text: bytes) -> str:
-    """The command to run before twgen, if text that is no YAML is a template of Helm; empty: it is not."""
+    """The message with the command to run before twgen, if invalid YAML is a Helm template; else empty."""
     if b"{{" not in text or not re.search(_HELM_TEMPLATE, text.decode(errors="replace")):
         return ""
     from shlex import quote
@@ -204,15 +214,15 @@ def template_of_helm(source: str, text: bytes) -> str:
 
 
 def chart_of(source: str) -> PurePath:
-    """The folder of the chart of Helm that a file belongs to; None: it belongs to none."""
+    """The folder of the Helm chart that a template belongs to, or else the file's own folder."""
     folders = PurePath(source).parents
     return next((folder.parent for folder in folders if folder.name == "templates"), folders[0])
 
 
 def without_lists(document: Document) -> Iterator[Document]:
-    """The document itself, or the items of a list (`List`, `ServiceList`), as in kubectl.
+    """The document itself or, if it is a list (`List`, `ServiceList`), its items, as in kubectl.
 
-    Items of a `ServiceList` may lack apiVersion and kind
+    The items of a `ServiceList` may lack apiVersion and kind
     (https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/helpers.go).
     """
     value = document.value

@@ -1,6 +1,6 @@
-"""Check manifests against the schemas of their kinds, as an API server does that rejects unknown fields.
+"""Check manifests against the schemas of their kinds, like an API server that rejects unknown fields.
 
-Only `validate` imports this module: most commands would not start as fast with jsonschema.
+Only `validate` imports this module, because jsonschema would slow down the start of other commands.
 """
 
 import json
@@ -17,6 +17,7 @@ from referencing import Registry
 from twgen.model.operator import api_group
 from twgen.model.paths import join_path
 from twgen.model.problem import (
+    REQUIRED,
     Document,
     Finding,
     Problem,
@@ -32,7 +33,7 @@ from twgen.versioning.stored_form import A_QUANTITY
 
 _TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 _LARGEST = {2**31 - 1, 2**63 - 1}
-"""The limits of the types, which say nothing about a number that is too small."""
+"""The upper limits of the types. They are left out of the message about a number that is too small."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "apps": ("ControllerRevision", "DaemonSet", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("Scale",),
@@ -40,13 +41,13 @@ _ALONE: Mapping[str, tuple[str, ...]] = {
     "policy": ("Eviction", "PodSecurityPolicy"),
     "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
 }
-"""The other kinds of the groups that belong to Kubernetes alone: no other program has kinds there."""
+"""The other kinds of the groups that only Kubernetes uses."""
 _ALIKE = {
-    # the kind of a kubeconfig
+    # the kind in a kubeconfig
     "": ("Config",),
     "autoscaling.k8s.io": ("VerticalPodAutoscalerCheckpoint",),
 }
-"""Kinds of the other groups that are like one of ours."""
+"""Kinds of other groups whose names are similar to one of ours."""
 _NEAR, _LONGEST_COMPARED = 0.8, 200
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _OLD_GROUP = "extensions"
@@ -54,9 +55,9 @@ _OLD_GROUP = "extensions"
 
 
 def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
-    """The wrong types, missing fields and unknown fields of the manifests whose kind has a schema.
+    """The wrong types, missing fields and unknown fields of manifests whose kind has a schema.
 
-    A manifest whose kind or apiVersion is a misspelling of one of those has a problem too.
+    A misspelled kind or apiVersion is a problem too.
     """
     most = most_reported(len(documents))
     for document in documents:
@@ -65,13 +66,13 @@ def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 
 
 def has_schema(manifest: Mapping[str, Any]) -> bool:
-    """The manifest is of a kind, and of a version of it, whose fields `schema_problems` knows."""
+    """There is a schema for the manifest's kind and apiVersion."""
     return _version(manifest) in _groups().get(api_group(manifest), {}).get(manifest["kind"], ())
 
 
 @cache
 def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The kinds with a schema by API group, with their versions: their schemas are called `Job.v1.batch`."""
+    """The versions of each kind with a schema, by API group. The name of a schema is like `Job.v1.batch`."""
     groups: dict[str, dict[str, list[str]]] = {}
     for name in _definitions():
         kind, version, group = (*name.split(".", 2), "", "")[:3]
@@ -92,7 +93,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
     found: dict[tuple[str | int, ...], Finding] = {}
     for error in _validator(name).iter_errors(manifest):
         path = tuple(error.path)
-        # a wrong type comes first: that the value is not allowed either is no second mistake
+        # the first error is a wrong type, if there is one: other errors of the same value follow from it
         if path not in found:
             found[path] = _finding(error, path, kind)
             if len(found) > most:
@@ -101,7 +102,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
 
 
 def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """The problem with the kind or apiVersion, if it is a misspelling of one that has a schema."""
+    """The problem with a kind or apiVersion that is a misspelling of one with a schema."""
     api_version, kind, group = manifest["apiVersion"], manifest["kind"], api_group(manifest)
     if len(group + kind) > _LONGEST_COMPARED:
         return
@@ -110,7 +111,7 @@ def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("kind", f"{quoted(api_version)} has no kind {quoted(kind)}{meant}")
     for right, versions in of_kind.items():
         is_near = group != right and SequenceMatcher(None, group, right).ratio() > _NEAR
-        # a group without a dot belongs to Kubernetes
+        # only Kubernetes has groups without a dot
         is_wrong = group != right and "." not in group and group != _OLD_GROUP
         if is_near or is_wrong or (group == right and not _VERSION.fullmatch(_version(manifest))):
             written = f"{right}/{versions[0]}".removeprefix("/")
@@ -118,7 +119,7 @@ def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _near_kind(group: str, kind: str) -> str:
-    """`; did you mean Deployment?` for a kind that its group cannot have."""
+    """`; did you mean Deployment?` if the group has no such kind."""
     ours = _groups().get(group, {})
     others = _ALONE.get(group, ()) + _ALIKE.get(group, ())
     if kind in (*ours, *others) or kind.removesuffix("List") in (*ours, *others):
@@ -130,15 +131,16 @@ def _near_kind(group: str, kind: str) -> str:
 
 
 def _finding(error: ValidationError, path: tuple[str | int, ...], kind: str) -> Finding:
-    """Our words for what jsonschema found: its own would quote the value, which may be a secret."""
+    """The finding for an error of jsonschema, whose own message would quote the value: it may be a secret."""
     schema: Any = error.schema
     value: Any = error.instance
     if error.validator == "additionalProperties":
         fields = schema["properties"]
         return unknown_field(join_path("", *path[:-1]), str(path[-1]), fields, f"is not a field of a {kind}")
+    message: str
     match error.validator:
         case "required":
-            message = "is required"
+            message = REQUIRED
         case "type":
             types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
             nouns = [noun(_TYPES[name]) for name in reversed(types) if name in _TYPES]
@@ -173,12 +175,12 @@ def _definitions() -> dict[str, Any]:
 
 
 def _of_definition(schema: Any) -> Any:
-    # an empty registry retrieves nothing, and `_below` follows the references within the file
+    # the empty registry prevents downloads; `_below` follows the references within the file
     return _Validator(schema, registry=Registry())
 
 
-# These four keywords treat a null as an absent field, as an API server does. They also keep the validator of
-# each part of the schema: jsonschema would make one for every value.
+# These four keywords treat null as absent, as an API server does. They also reuse the validator of each part
+# of the schema: jsonschema would make a new one for every value.
 
 
 def _properties(_: Any, properties: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
@@ -208,7 +210,7 @@ def _items(_: Any, schema: Any, instance: Any, __: Any) -> Iterator[ValidationEr
 
 
 _made: dict[int, Any] = {}
-"""The validators by the identity of their parts of the schema, which stay in memory."""
+"""The validator of each part of the schema, by `id()`: the parts stay in memory."""
 
 
 def _below(schema: Any, item: Any, step: str | int) -> Iterator[ValidationError]:

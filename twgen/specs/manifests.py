@@ -1,7 +1,7 @@
-"""Check manifests of a render, and the Pods of rollouts in an OperatorConfig.
+"""Check rendered manifests, and the Pods of rollouts in an OperatorConfig.
 
-An API server refuses some, and some annotations must not be there: hooks and waves of Argo CD, requests to
-rollouts, and marks of other programs.
+The checks include the rules of an API server, and annotations that must not be there: hooks and waves of Argo
+CD, requests to rollouts, and annotations for other programs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from twgen.model.operator import GroupKind, Operator
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Document, Finding, Problem, most_reported
+from twgen.model.problem import NO_EFFECT, SET_BY_TWGEN, Document, Finding, Problem, Rule, most_reported
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import KINDS
 from twgen.specs.deployments import RESOURCE_POLICY, why_not_of_versions
@@ -29,31 +29,38 @@ from twgen.versioning.names import (
 from twgen.versioning.stored_form import POD_TEMPLATE, stored_struct
 
 _NEVER_WRITTEN = {"ownerReferences"}
-"""Fields of metadata that specs must not have, so the table of types lacks them."""
+"""Fields of metadata that are not allowed in specs, so the table of types does not have them."""
 _WITH_PODS = {GroupKind("apps", "Deployment"), GroupKind("batch", "Job")}
 _WHERE = "rollout"
 _RESERVED = {CONTROLLER_API.partition("/")[0]}
 _OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
 _TESTS = {"test", "test-success"}
-"""The hooks of `helm test`: today's name, and the name in Helm 2."""
+"""The hooks of `helm test`: the current name, and the name in Helm 2."""
 _OF_NO_SYNC = {
     HOOK: {"PreDelete", "PostDelete", "Skip"},
     HELM_HOOK: {*_TESTS, *("pre-delete", "post-delete", "pre-rollback", "post-rollback")},
 }
-"""The hooks that are in no phase of a sync of Argo CD."""
+"""The hooks that do not run in a sync of Argo CD."""
 _OF_ARGOCD = {HOOK, SYNC_WAVE}
 _OF_RESTARTERS = {f"{kind}reloader.stakater.com" for kind in ("", "configmap.", "secret.")} | {
     "wave.pusher.com"
 }
-"""What programs write before the names of annotations, by which they restart a Deployment."""
+"""The prefixes of annotations for programs that restart Deployments."""
 _NO_HOOK = {"crd-install"}
-"""Argo CD applies such an object as any other."""
+"""Argo CD applies objects with these hooks like all others."""
+_ARGOCD_HOOK = Rule(
+    "argocd-hook", "A hook or sync wave deletes pods in each sync, or makes a sync wait for rollouts."
+)
+_REQUEST = Rule(
+    "request-in-manifest", "A manifest would repeat a person's request to a rollout in every sync."
+)
+_HELM_HOOK = Rule("helm-hook", "Only Helm knows when to apply this object.")
 
 
 def manifest_problems(
     documents: Sequence[Document], has_schema: Callable[[Mapping[str, Any]], bool]
 ) -> Iterator[Problem]:
-    """The rules of an API server that rendered manifests break.
+    """The errors that an API server would report about rendered manifests.
 
     The types of fields are checked only in manifests without a schema.
     """
@@ -68,13 +75,13 @@ def manifest_problems(
             wrong_fields = () if has_schema(document.value) else (*stored.problems, *stored.unknown)
             refused = refusals(stored.value, struct, path, most, stored.problems)
             for wrong in (*wrong_fields, *refused):
-                # the rules are those of a Deployment's pods
+                # the rule applies to a Deployment's pods only
                 if kind != "Job" or wrong.path != "spec.template.spec.restartPolicy":
                     yield Problem.at(document, wrong.path, wrong.message)
 
 
 def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of a manifest whose types twgen knows, and the name of each type in kubernetes_types."""
+    """The fields of a manifest with a known type, each with the name of its type in kubernetes_types."""
     yield "metadata", "ObjectMeta"
     group_kind = GroupKind.of(value)
     if group_kind in _WITH_PODS:
@@ -86,7 +93,7 @@ def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def refusals_of_pod(operator: Operator) -> list[Finding]:
-    """The problems of the Pods of rollouts, with their paths in the OperatorConfig."""
+    """The problems with the Pods of rollouts, with their paths in the OperatorConfig."""
     pod = operator.rollout
     metadata = {"labels": dict(pod.labels), "annotations": dict(pod.annotations)}
     image = operator.rollout.image or "twgen"
@@ -107,11 +114,14 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
         *wrong_image,
         *(Finding(item.path.replace("containers[0].", "", 1), item.message) for item in refused),
         *(
-            Finding(join_path(f"{_WHERE}.labels", name), "is reserved for the pods of versions: remove it")
+            Finding(
+                join_path(f"{_WHERE}.labels", name),
+                SET_BY_TWGEN("is reserved for the pods of versions: remove it"),
+            )
             for name in reserved
         ),
         *(
-            Finding(join_path(f"{_WHERE}.{field}", name), "is set by twgen: remove it")
+            Finding(join_path(f"{_WHERE}.{field}", name), SET_BY_TWGEN("is set by twgen: remove it"))
             for field, names in _OURS.items()
             for name in sorted(names & metadata[field].keys())
         ),
@@ -119,54 +129,55 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook in a template: Argo CD deletes a hook with its pods before it creates it again.
+    """A problem for each hook in a template: Argo CD deletes a hook, pods included, before it recreates it.
 
-    A Deployment has the annotations of its pod template.
+    A Deployment gets the annotations of its pod template.
     """
     message = "Argo CD would delete this object, pods included, in every sync: remove the annotation"
     for document, path, annotations in _templates(workers):
         for name in (HOOK, HELM_HOOK):
             if name in annotations:
-                yield Problem.at(document, join_path(path, name), message)
+                yield Problem.at(document, join_path(path, name), _ARGOCD_HOOK(message))
 
 
 def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation in a template that lets another program change a version's objects."""
+    """A warning for each annotation in a template with which another program would change a version."""
     for document, path, annotations in _templates(workers):
         is_worker = document.value.get("kind") in WORKER_KINDS
         for name in annotations:
-            # an annotation that only acts on Deployments does nothing in other kinds
+            # most of these annotations have an effect only on Deployments
             if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
                 yield Problem.at(document, join_path(path, name), why)
 
 
 def marks_without_effect(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation of a worker's document that a program looks for on rendered objects."""
+    """A warning for each annotation of a worker's document that has an effect only on rendered objects."""
     for worker in workers:
         annotations = value_at(worker.document.value, "metadata", "annotations")
         for name in annotations if isinstance(annotations, dict) else ():
             remedy = ""
             if name in _OF_ARGOCD:
-                remedy = "remove it, because a hook or a wave would hold up each sync until its rollout ends"
+                remedy = "remove it; with a hook or wave, each sync would have to wait for the rollout"
             elif str(name).partition("/")[0] in _OF_RESTARTERS:
                 remedy = "write it into spec.deploymentAnnotations of a RolloutPolicy"
             if remedy:
                 why = "reaches no object, because this document is not applied"
-                yield Problem.at(worker.document, join_path("metadata.annotations", name), f"{why}: {remedy}")
+                path = join_path("metadata.annotations", name)
+                yield Problem.at(worker.document, path, NO_EFFECT(f"{why}: {remedy}"))
 
 
 def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
-    """A problem for each request to a rollout: applied again and again, nobody would have made it."""
+    """A problem for each request to a rollout in a manifest: every sync would repeat the request."""
     for document in passthrough:
         annotations = value_at(document.value, "metadata", "annotations")
         for name in REQUEST_ANNOTATIONS:
             if isinstance(annotations, dict) and name in annotations:
                 why = "is a request to a rollout, which a manifest cannot make: remove it"
-                yield Problem.at(document, join_path("metadata.annotations", name), why)
+                yield Problem.at(document, join_path("metadata.annotations", name), _REQUEST(why))
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook and wave: with one, a sync waits until all its Jobs have ended."""
+    """A problem for each hook and wave: because of it, a sync would wait until all Jobs have ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
         hook, hooks = _hooks(document.value)
@@ -179,16 +190,17 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
                     f"{waits}: move this document to its own application, or set spec.driver of a"
                     " RolloutPolicy to None or Hook"
                 )
-                yield Problem.at(document, join_path("metadata.annotations", name), message)
+                path = join_path("metadata.annotations", name)
+                yield Problem.at(document, path, _ARGOCD_HOOK(message))
     for document, path, annotations in _templates(workers):
         if annotations.get(SYNC_WAVE) not in {None, "0"}:
-            yield Problem.at(document, join_path(path, SYNC_WAVE), f"{waits}: remove it")
+            yield Problem.at(document, join_path(path, SYNC_WAVE), _ARGOCD_HOOK(f"{waits}: remove it"))
 
 
 def _hooks(value: Any) -> tuple[str, set[str]]:
     """The annotation that makes an object a hook, and its hooks.
 
-    If an object has a hook of Argo CD too, Argo CD ignores the one of Helm
+    If an object has hooks of both, Argo CD ignores the hook of Helm
     (https://github.com/argoproj/argo-cd/tree/master/gitops-engine/pkg/sync/hook).
     """
     annotations = value_at(value, "metadata", "annotations")
@@ -199,9 +211,9 @@ def _hooks(value: Any) -> tuple[str, set[str]]:
 
 
 def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Document, ...], list[Problem]]:
-    """The objects that kubectl or Flux may apply, and a warning for each that only helm knows when to apply.
+    """Leave out the hooks of Helm, with a warning for each: kubectl and Flux would apply them at once.
 
-    There is no warning for an object of `helm test`, which nobody misses.
+    There is no warning for an object of `helm test`, which a deployment does not need.
     """
     kept: list[Document] = []
     warnings: list[Problem] = []
@@ -214,12 +226,13 @@ def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Docume
                 "is left out, because kubectl and Flux would apply this hook of Helm at once"
                 f" ({', '.join(sorted(hooks))}): if Argo CD applies this output, set {HOOK} too"
             )
-            warnings.append(Problem.at(document, join_path("metadata.annotations", HELM_HOOK), why))
+            path = join_path("metadata.annotations", HELM_HOOK)
+            warnings.append(Problem.at(document, path, _HELM_HOOK(why)))
     return tuple(kept), warnings
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, str, Mapping[str, Any]]]:
-    """Each document with a template for versions, and the template's annotations with their path."""
+    """Each document with a template for versions, the path of the template's annotations, and these."""
     for worker in workers:
         templates = [(worker.document, worker.template.content)]
         for document, template in templates + [(item.document, item.template) for item in worker.attached]:

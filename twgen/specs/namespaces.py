@@ -1,6 +1,6 @@
-"""The namespaces of documents that are passed through: at a terminal, `-n` fills them in.
+"""Set the namespaces of passed-through documents. At a terminal, `-n` gives the namespace.
 
-In Argo CD the destination of the Application does it.
+In Argo CD, the Application's destination does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _OF_KUBERNETES = {
     *(kind.group for kind in CLUSTER_SCOPED if kind.group != "keda.sh"),
     *("apps", "autoscaling", "batch", "policy", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"),
 }
-"""API groups of which every kind is known."""
+"""API groups whose kinds are all known."""
 _NAMESPACED = {
     *KINDS,
     *(GroupKind("keda.sh", kind) for kind in ("ScaledJob", "TriggerAuthentication")),
@@ -29,15 +29,15 @@ _NAMESPACED = {
     GroupKind("cert-manager.io", "Certificate"),
     GroupKind("cert-manager.io", "Issuer"),
 }
-"""Kinds of other groups that stand beside many workers."""
+"""Namespaced kinds of other groups that are common next to workers."""
 
 
 def with_namespaces(
     passthrough: Iterable[Document], namespace: str
 ) -> tuple[tuple[Document, ...], list[Problem]]:
-    """The documents, each with the namespace that it does not name, and a warning for each unknown kind.
+    """Add the namespace to documents that name none. There is a warning for each unknown kind.
 
-    A cluster-scoped object gets none.
+    A cluster-scoped object gets no namespace.
     """
     documents = tuple(passthrough)
     defined = definitions(documents)
@@ -57,7 +57,7 @@ def with_namespaces(
 
 
 def _is_namespaced(kind: GroupKind, defined: Mapping[GroupKind, Any]) -> bool | None:
-    """Whether objects of the kind have a namespace; None: it is not known."""
+    """Objects of the kind have a namespace. None: unknown."""
     if kind in defined:
         return bool(defined[kind] == "Namespaced")
     if kind in CLUSTER_SCOPED:

@@ -1,6 +1,6 @@
-"""Find what documents next to the specs do to versions: some would be the same object in an API server.
+"""Find documents next to the specs that interfere with versions.
 
-Others scale or select pods of versions, or have the labels of one.
+Some define the same object as a version. Others scale or select the pods of versions, or have their labels.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from twgen.model.operator import CLUSTER_SCOPED, GroupKind, api_group
 from twgen.model.paths import join_path, value_at
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import Document, Place, Problem, path_in_file
+from twgen.model.problem import DUPLICATE, Document, DocumentPath, Problem, Rule, path_in_file
 from twgen.model.reasons import VersionReason
 from twgen.model.rollout import Driver
 from twgen.model.spec import WorkerSpec
-from twgen.specs.attached import BUDGET, HPA, KINDS
+from twgen.specs.attached import BUDGET, BUDGET_RULE, HPA, KINDS
 from twgen.specs.kinds import WORKER_KINDS
 from twgen.specs.pod_warnings import selects
 from twgen.versioning.names import (
@@ -39,18 +39,25 @@ _WITH_PODS = {
 """The path of the pod template in each kind."""
 _CONFIGURATIONS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"))
 _WITHOUT_PODS = (BUDGET, HPA)
-"""Kinds that versions have besides their Deployments."""
+"""Kinds of objects that versions have in addition to their Deployments."""
 _MOST_COMPARED = 100
-"""A selector is compared with at most so many workers: those with its rarest label, or of its namespace."""
+"""A selector is compared with at most this many workers: those with its rarest label, or in its namespace."""
+_SCALES_ONE = Rule("scales-one-version", "An autoscaler names one Deployment, but each version has its own.")
+_GENERATED = Rule(
+    "generated-name", "kustomize has changed the name of an object, so the pods do not find it."
+)
+_VERSION_LABEL = Rule(
+    "version-label", "An object has the label of a version, so it is treated as part of it."
+)
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
 
 def warnings_of_neighbours(
     documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
 ) -> Iterator[Problem]:
-    """A warning for each document that scales or selects pods of versions, or looks like a version.
+    """A warning for each document that scales or selects the pods of versions, or looks like a version.
 
-    `namespace` is for documents without one; empty: it is not known, and may be any worker's.
+    `namespace` is for documents without one. Empty: it is unknown, so it may be any worker's namespace.
     """
     placed = [
         (
@@ -75,14 +82,14 @@ def warnings_of_neighbours(
 def _misplaced_scalers(
     placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
 ) -> Iterator[Problem]:
-    """A warning for each document that scales the Deployment of a version, or one named like a worker."""
+    """A warning for each document that scales a version's Deployment, or a Deployment named like a worker."""
     scalers = [
         (document, own, KINDS[kind].target)
         for document, kind, own in placed
         if kind in KINDS and KINDS[kind].target
     ]
     places: dict[tuple[str, str], WorkerSpec] = {}
-    # in reverse, since a dict keeps the last value: the first worker of a name counts
+    # in reverse, because a dict keeps the last value, and the first worker with a name counts
     for worker in reversed(workers if scalers else ()):
         names = [worker.name]
         if worker.build_id:
@@ -104,13 +111,13 @@ def _misplaced_scalers(
                 f"scales {kind} {name}, which is {versions} of worker {owner.worker_deployment}:"
                 " make it a WorkerResourceTemplate"
             )
-            yield Problem.at(document, f"spec.{field}.name", message)
+            yield Problem.at(document, f"spec.{field}.name", _SCALES_ONE(message))
 
 
 def _names_without_hash(
     placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
 ) -> Iterator[Problem]:
-    """A warning for each worker whose pods name an object that kustomize has given a name with a hash."""
+    """A warning for each worker whose pods name an object to whose name kustomize has added a hash."""
     names = {
         (kind.kind, own, str(value_at(document.value, "metadata", "name")))
         for document, kind, own in placed
@@ -125,11 +132,11 @@ def _names_without_hash(
             if hashed and not any(place in names for place in places):
                 why = f"the pods name {kind} {name}, but its name is {hashed} here"
                 remedy = "write `configurations: [names.yaml]` into the kustomization"
-                yield Problem.at(worker.document, "spec.template.spec", f"{why}: {remedy}")
+                yield Problem.at(worker.document, "spec.template.spec", _GENERATED(f"{why}: {remedy}"))
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
-    """The labels of each worker's pods, by namespace ("": any) and by label."""
+    """The labels of each worker's pods, by namespace (empty: any) and by label."""
     pods: _Pods = {}
     for worker in workers:
         labels = value_at(worker.template.content, "metadata", "labels") or {}
@@ -161,14 +168,14 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
         if attached:
             why = "a pod with two budgets cannot be evicted"
             message = f"selects {whose}, like attached template {attached.name}, but {why}: remove it"
-        yield Problem.at(document, "spec.selector", message)
+        yield Problem.at(document, "spec.selector", BUDGET_RULE(message))
         return
 
 
 def _marked(
     document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
 ) -> Iterator[Problem]:
-    """The first label of an object or of its pods that marks a version."""
+    """The first label of the object or of its pods that belongs to a version."""
     for steps in dict.fromkeys(((), _WITH_PODS.get(kind, ()))):
         labels = value_at(document.value, *steps, "metadata", "labels")
         marks = labels if isinstance(labels, dict) else {}
@@ -176,18 +183,18 @@ def _marked(
         if worker:
             whose = "its versions' budgets and metrics count these pods"
             if not steps and kind.kind == "Deployment":
-                whose = "it is taken for one of its versions"
+                whose = "twgen treats it as one of its versions"
             elif kind in _WITHOUT_PODS:
-                whose = "removing the objects of its versions removes this too"
+                whose = "it is removed together with the objects of its versions"
             message = f"is the label of worker {worker.worker_deployment}, so {whose}"
             and_other = f" with {BUILD_ID_LABEL}" if BUILD_ID_LABEL in marks else ""
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
-            yield Problem.at(document, path, f"{message}: remove it{and_other}")
+            yield Problem.at(document, path, _VERSION_LABEL(f"{message}: remove it{and_other}"))
             return
 
 
 class GeneratedObject(NamedTuple):
-    """An object that a version gets: its name, and the document that the name comes from."""
+    """An object of a version or a rollout: its name, and the document that determines the name."""
 
     group: str
     kind: str
@@ -201,12 +208,12 @@ class GeneratedObject(NamedTuple):
 def generated_objects(
     workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """All objects of the versions in a plan that exist or may exist, and of the rollouts by these drivers.
+    """The objects of the versions in a plan that exist or may exist, and of rollouts with these drivers.
 
     Objects that are not rendered count too. The status of a rollout would overwrite another ConfigMap. A
-    Deployment whose manifest is lost, or that is no longer needed, blocks its name: an API server refuses
-    another version's selector, so that version would never be deployed. A version that twgen did not make
-    has no objects.
+    Deployment whose manifest is lost, or that is no longer needed, still blocks its name: an API server
+    rejects a changed selector, so another version with this name would never be deployed. A version that
+    twgen did not make has no objects.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
@@ -222,7 +229,7 @@ def generated_objects(
 
 
 def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterator[GeneratedObject]:
-    """The objects of the version that a spec describes, and of its rollout by one of these drivers."""
+    """The objects of the version that a spec describes, and of its rollout if it has one of these drivers."""
     if spec.policy.driver in drivers:
         yield from _rollout(spec)
     yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id), spec.build_id)
@@ -246,7 +253,7 @@ def _deployment(spec: WorkerSpec, name: str, build_id: str) -> GeneratedObject:
 
 
 def _attached(spec: WorkerSpec, build_id: str) -> Iterator[GeneratedObject]:
-    """A version's copies of all attached resources."""
+    """The version's copies of all attached resources."""
     for resource in spec.attached:
         name = attached_resource_name(spec.name, resource.name, build_id)
         template = f"attached template {resource.name}"
@@ -257,19 +264,19 @@ def _attached(spec: WorkerSpec, build_id: str) -> Iterator[GeneratedObject]:
 def collisions(
     made: Iterable[GeneratedObject], passthrough: Iterable[Document], namespace: str
 ) -> Iterator[Problem]:
-    """A problem for each object that exists twice, also in different versions of its API group.
+    """A problem for each object that is defined twice, even with different versions of its API group.
 
-    `namespace` is for passthrough documents without one; empty: unknown, so it may be any worker's.
+    `namespace` is for passthrough documents without one. Empty: it is unknown, so it may be any worker's.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:
         if (earlier := seen.setdefault(item[:4], item)) is not item:
-            yield from _told(earlier, item)
+            yield from _defined_twice(earlier, item)
     of_workers = sorted({place[2] for place in seen})
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
         if not isinstance(name, str):
-            continue  # the server names it, or refuses it
+            continue  # the server generates its name, or rejects it
         group, kind = api_group(document.value), document.value["kind"]
         own = value_at(document.value, "metadata", "namespace") or namespace
         possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
@@ -279,21 +286,21 @@ def collisions(
         objects = [GeneratedObject(group, kind, place, name, "", remedy, document) for place in possible]
         first = next((seen[item[:4]] for item in objects if item[:4] in seen), None)
         if first:
-            yield from _told(first, objects[0]._replace(namespace=first.namespace))
+            yield from _defined_twice(first, objects[0]._replace(namespace=first.namespace))
         else:
             seen[objects[0][:4]] = objects[0]
 
 
-def _told(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
+def _defined_twice(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
     is_of_one = first.document is second.document
     if first.maker == second.maker and first.maker and not is_of_one:
-        return  # two documents of one name are refused as that
+        return  # two documents with one name are already reported
     remedy = "choose another build ID" if is_of_one else second.remedy
     makers = f", from {first.maker} and from {second.maker or 'this document'}" if first.maker else ""
     name = f"{second.namespace}/{second.name}" if second.namespace else second.name
     message = f"{second.kind} {name} is defined twice{makers}: {remedy}"
     if is_of_one:
-        yield Problem.at(second.document, "metadata.name", message)
+        yield Problem.at(second.document, "metadata.name", DUPLICATE(message))
         return
-    other = Place(first.document, path_in_file(first.document, "metadata.name"))
-    yield Problem.at(second.document, "metadata.name", f"{message}; the other is at", other)
+    other = DocumentPath(first.document, path_in_file(first.document, "metadata.name"))
+    yield Problem.at(second.document, "metadata.name", DUPLICATE(f"{message}; the other is at"), other)

@@ -1,4 +1,4 @@
-"""Read all documents into workers, and collect all problems."""
+"""Read the workers from all documents, and collect all problems."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,7 +13,16 @@ from typing import NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import Policy
-from twgen.model.problem import Document, Problem, did_you_mean, most_reported, quoted
+from twgen.model.problem import (
+    DUPLICATE,
+    NO_EFFECT,
+    Document,
+    Problem,
+    Rule,
+    did_you_mean,
+    most_reported,
+    quoted,
+)
 from twgen.model.rollout import Driver
 from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
@@ -43,6 +52,14 @@ _RENDERED = (
     "is output of `twgen render` (see its label app.kubernetes.io/managed-by or twgen.io/rollout):"
     " keep it out of the folder of the specs"
 )
+_NOT_A_SPEC = Rule(
+    "not-a-spec", "twgen does not read this document as a spec, or leaves it out of its output."
+)
+_RENDERED_RULE = Rule(
+    "rendered-output", "The output of a render is among the specs, so its objects would exist twice."
+)
+_CONFLICT = Rule("conflicting-templates", "Two attached objects would control the same pods.")
+_NO_WORKER = Rule("unknown-worker", "A template or policy names a worker that is not among the documents.")
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 _REFERENCES = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
 _REMEDY = ": write the name of an existing worker, give its file too, or remove this document"
@@ -53,14 +70,14 @@ _Connections = Mapping[tuple[str, str], Mapping[str, Connection]]
 
 
 class Specs(NamedTuple):
-    """The workers of a set of documents, the documents that are not for twgen, and the findings."""
+    """The workers in a set of documents, the documents that are not specs, and the findings."""
 
     workers: tuple[WorkerSpec, ...]
     passthrough: tuple[Document, ...]
     ledgers: tuple[Document, ...]
     snapshots: tuple[Document, ...] = ()
     manifests: tuple[Document, ...] = ()
-    """The manifests that a render printed, if there are no specs among the documents."""
+    """Rendered manifests, if there are no specs among the documents."""
     problems: tuple[Problem, ...] = ()
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
@@ -77,17 +94,17 @@ class _Sorted:
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     records: list[tuple[Document, str]] = field(default_factory=list)
-    """Documents that twgen or its operator writes, with their kinds: they are no specs."""
+    """Documents that twgen or its operator writes, with their kinds. They are not specs."""
     rendered: list[Document] = field(default_factory=list)
-    """Manifests that a render printed."""
+    """Rendered manifests."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
     """The kinds of documents with a wrong name or namespace, and the names of documents with a wrong kind.
 
-    A reference to an unknown object may mean one of these, so it is not reported too."""
+    A reference to an unknown object may mean one of these, so it is not reported."""
 
 
-def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the past say differently
+def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent and an old commit
     documents: Sequence[Document],
     rule: NamespaceRule,
     attached_kinds: tuple[GroupKind, ...] = (),
@@ -98,9 +115,9 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
 ) -> Specs:
     """Read every document. The workers are complete only if there are no problems.
 
-    `attached_kinds`: kinds that the operator allows besides those that twgen knows. Workers with one of
-    `drivers` also get objects for their rollout; `default_driver` is for policies that choose none.
-    `some_are_missing`: a file could not be read, so an unknown name in a reference may be in that file.
+    `attached_kinds` are allowed by the operator, in addition to the kinds that twgen knows. Workers with one
+    of `drivers` also get objects for their rollout. `default_driver` is for policies that name no driver.
+    `some_are_missing` means that a file could not be read: an unknown name in a reference may be there.
     """
     sorted_documents = _sorted(documents, rule)
     if some_are_missing:
@@ -108,7 +125,7 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
     workers = _workers(sorted_documents, attached_kinds, default_driver)
     specs = sorted_documents.specs
     warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
-    # two workers of one name are reported already, and all their objects would be reported twice
+    # two workers with one name are already reported; their objects are not reported too
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
@@ -132,20 +149,23 @@ def parse_specs(  # noqa: PLR0913 - what a render, an intent and a commit of the
             *(item for spec in specs for item in spec.located(spec.findings.warnings)),
             *(_left_out(sorted_documents) if sorted_documents.unmarked else ()),
             *(
-                Problem.at(document, "", why)
+                Problem.at(document, "", _NOT_A_SPEC(why))
                 for document in sorted_documents.passthrough
                 if (why := kinds.why_nameless(document.value))
             ),
             *marks_on_versions(first_ones.values()),
             *marks_without_effect(first_ones.values()),
             *warnings_of_neighbours(sorted_documents.passthrough, workers, rule.default),
-            *(
-                Problem.at(document, "kind", f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}")
-                for document, kind in ([] if specs else sorted_documents.records)
-            ),
+            *(_records_without_specs(sorted_documents) if not specs else ()),
         ),
         deprecations=tuple(item for spec in specs for item in spec.deprecations()),
     )
+
+
+def _records_without_specs(documents: _Sorted) -> Iterable[Problem]:
+    for document, kind in documents.records:
+        why = f"a {kind} is not a spec{_GIVEN_WITH.get(kind, '')}"
+        yield Problem.at(document, "kind", _NOT_A_SPEC(why))
 
 
 def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
@@ -153,7 +173,7 @@ def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
     first_of_file: dict[str, Document] = {}
     for item in manifests:
         first_of_file.setdefault(item.source, item)
-    return [Problem(item, "", _RENDERED) for item in first_of_file.values()]
+    return [Problem(item, "", _RENDERED_RULE(_RENDERED)) for item in first_of_file.values()]
 
 
 def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
@@ -181,7 +201,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)
     if result.specs or result.ledgers or result.records:
         result.problems += refused_manifests(result.rendered)
-        # a render prints the passthrough documents too, so they exist twice
+        # a render also prints the passthrough documents, so they are here twice
         files = {item.source for item in result.rendered}
         result.passthrough = [item for item in result.passthrough if item.source not in files]
         result.rendered = []
@@ -238,7 +258,7 @@ def _policies(specs: Iterable[SpecDocument]) -> dict[tuple[str, str], Policy]:
         if key in first:
             whose = f"worker {policy.worker}" if policy.worker else f"namespace {spec.namespace}"
             message = f"there are two policies for {whose}: keep one; the other is at"
-            spec.fields.problem("workerRef", message, first[key].place("spec.workerRef"))
+            spec.fields.problem("workerRef", DUPLICATE(message), first[key].place("spec.workerRef"))
         first.setdefault(key, spec)
         policies[key] = policy
     return policies
@@ -249,7 +269,7 @@ def _attached(
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
     first_ones: dict[tuple[str, str, str], dict[frozenset[AttachedWhile], SpecDocument]] = {}
-    # many workers have equal templates: a valid one is read only once
+    # many workers have equal templates: each valid one is read only once
     right: dict[str, AttachedResource] = {}
     for spec in specs:
         worker = spec.fields.read(ATTACHED).worker
@@ -262,16 +282,16 @@ def _attached(
         when = parse_when(spec)
         named = replace(resource, name=spec.name, when=when, document=spec.document)
         attached.setdefault(key, []).append(named)
-        # Kubernetes evicts no pod that two budgets select
+        # Kubernetes cannot evict a pod that two budgets select
         deeds = {"PodDisruptionBudget": "protect the pods"}
         deed = "set the replicas" if resource.autoscales else deeds.get(resource.kind, "")
         alike = first_ones.setdefault((*key, deed), {})
         first = next((item for of, item in alike.items() if may_meet(of, when)), spec)
         alike.setdefault(when, spec)
-        # an API server has only one of a name anyway
+        # two templates with one name are already reported
         if deed and worker and first.name != spec.name:
             message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
-            spec.fields.problem("template", message, first.place("spec.template"))
+            spec.fields.problem("template", _CONFLICT(message), first.place("spec.template"))
     return attached
 
 
@@ -309,7 +329,7 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
         if spec.name and key in first:
             name = f"{spec.namespace}/{spec.name}" if spec.namespace else spec.name
             message = f"there are two {spec.kind.name} documents {name}: keep one; the other is at"
-            spec.findings.problem("metadata.name", message, first[key].place("metadata.name"))
+            spec.findings.problem("metadata.name", DUPLICATE(message), first[key].place("metadata.name"))
         first.setdefault(key, spec)
 
 
@@ -320,17 +340,17 @@ def _left_out(documents: _Sorted) -> Iterable[Problem]:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):
             helm = "; Helm values are for `helm template`" if file.stem.startswith("values") else ""
-            yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")
+            yield Problem.at(document, "", _NOT_A_SPEC(f"{kinds.why_left_out(document.value)}{helm}"))
 
 
 def _note_orphans(
     specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
 ) -> None:
-    """Note each template and policy that names no worker; `workers` are pairs of namespace and name.
+    """Note each template and policy whose worker is unknown. `workers` are pairs of namespace and name.
 
-    It is an error, because a worker would run without its autoscaler and nobody would notice. If there is no
-    worker at all, it is a warning: somebody checks a single file, or removed the last worker. A reference
-    that may mean one of the `uncertain` names or kinds is not reported.
+    It is an error, because a worker could run without its autoscaler unnoticed. If there is no worker at all,
+    it is a warning: only one file is checked, or the last worker was removed. A reference that may mean one
+    of the `uncertain` names or kinds is not reported.
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:
@@ -342,7 +362,7 @@ def _note_orphans(
         if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
             hint = did_you_mean(spec.namespace, namespaces)
             message = f"there is no worker in namespace {quoted(spec.namespace)}, so this has no effect{hint}"
-            spec.findings.warning("metadata.namespace", message)
+            spec.findings.warning("metadata.namespace", NO_EFFECT(message))
         if not isinstance(worker, str) or not worker or uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) in workers:
@@ -352,4 +372,4 @@ def _note_orphans(
         hint = f"; there is one in namespace {quoted(elsewhere[0])}" if elsewhere else similar or _REMEDY
         message = f"there is no worker {quoted(worker)} in namespace {quoted(spec.namespace)}"
         note = spec.fields.problem if workers else spec.fields.warning
-        note(f"{path}.name", f"{message} among the documents{hint}")
+        note(f"{path}.name", _NO_WORKER(f"{message} among the documents{hint}"))

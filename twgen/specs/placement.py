@@ -1,9 +1,9 @@
-"""Where a field of a pod template belongs that stands one level too deep, or too high."""
+"""Find the right place for a field of a pod template that is one level too deep or too high."""
 
 import re
 from collections.abc import Mapping
 
-from twgen.model.problem import Finding
+from twgen.model.problem import UNKNOWN_FIELD, Finding
 from twgen.versioning.stored_form import struct_fields
 
 _POD, _CONTAINER = "spec", "spec.containers[0]"
@@ -27,7 +27,7 @@ _INDEX = re.compile(r"\.(initContainers|containers)\[[0-9]+\]")
 
 
 def in_its_place(finding: Finding) -> Finding:
-    """The finding about an unknown field, with the place of that field if another level has it."""
+    """The finding about an unknown field. If another level has this field, the message names its path."""
     match = _WHOLE.fullmatch(finding.path)
     if not match:
         return finding
@@ -35,5 +35,5 @@ def in_its_place(finding: Finding) -> Finding:
     for place in _ELSEWHERE.get(level, ()):
         if any(field.name == match["name"] for field in struct_fields(_LEVELS[place])):
             right = ".".join(filter(None, (match["above"], place, match["name"])))
-            return Finding(finding.path, f"belongs elsewhere: write it as {right}")
+            return Finding(finding.path, UNKNOWN_FIELD(f"belongs elsewhere: write it as {right}"))
     return finding

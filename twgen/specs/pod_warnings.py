@@ -1,6 +1,7 @@
-"""Warn of settings in a worker's pods that an API server accepts, although they are hardly meant.
+"""Warnings about settings of a worker's pods that an API server accepts, but that are probably mistakes.
 
-Also of those that the pods of two versions cannot share: an old version keeps its pods until it is drained.
+Some settings keep the pods of two versions apart. An old version keeps its pods until it is drained, so a new
+version could not start.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import Path, value_at, written_path
-from twgen.model.problem import Document, hidden_character, quoted
+from twgen.model.problem import UNLIKELY, Document, Message, Rule, hidden_character, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.spec_document import SpecDocument
@@ -21,12 +22,12 @@ from twgen.versioning.quantities import quantity_nanos
 _BYTES = ("memory", "ephemeral-storage")
 # larger machines exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
-"""At these numbers somebody mistook a unit; so many cores are right beside the memory of a whole machine."""
+"""From these amounts on, the unit is probably wrong, unless the memory is that of a whole machine."""
 _LONG_GRACE = 30 * 86_400
-"""Activities may take days; at this number somebody meant milliseconds."""
+"""Activities may take days. A number this large is probably in milliseconds."""
 _LONGEST_SHORT_TEXT = 253
 _MODES, _LIKE_OCTAL = ("defaultMode", "mode"), (400, 440, 444, 500)
-"""The modes of files in volumes, and numbers that are hardly meant as decimal ones."""
+"""The fields for the modes of files in volumes, and decimal numbers that were probably meant as octal."""
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
@@ -38,14 +39,23 @@ _HASH = "pod-template-hash"
 _LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 """The label with which a Deployment marks the pods of each template."""
 _UNTIL = " until it is drained"
+_PROBE = Rule("probe-port", "A probe uses a port that its container does not name, so it always fails.")
+_INVISIBLE = Rule(
+    "invisible-character", "A text contains an invisible character, so it is not the text that it shows."
+)
+_APART = Rule("versions-kept-apart", "A new version's pods cannot start while an old version has pods.")
+_NO_LABEL = Rule("missing-label", "A variable refers to a label that the pods do not have, so it is empty.")
+_SPREAD = Rule(
+    "pod-spread", "A spread constraint selects none of the worker's own pods, so they are not spread."
+)
 
 
-def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The warnings about a pod as an API server stores it, each with its path in the pod."""
+def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
+    """The warnings about a pod in its stored form, each with its path in the pod."""
     grace = pod.get("terminationGracePeriodSeconds") or 0
     if grace >= _LONG_GRACE:
         why = f"a node waits {grace // 86_400} days for such a pod to end"
-        yield "terminationGracePeriodSeconds", f"{why}: check the number of seconds"
+        yield "terminationGracePeriodSeconds", UNLIKELY(f"{why}: check the number of seconds")
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
             for place, warning in warnings_of_container(container):
@@ -53,34 +63,36 @@ def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for path, mode in entries(pod.get("volumes") or []):
         if path[1] in _MODES and mode in _LIKE_OCTAL:
             why = f"{mode} is decimal, so the files get 0{mode:o}"
-            yield f"volumes{written_path(path)}", f"{why}: write {int(str(mode), 8)}, which is 0{mode}"
+            warning = UNLIKELY(f"{why}: write {int(str(mode), 8)}, which is 0{mode}")
+            yield f"volumes{written_path(path)}", warning
 
 
-def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The warnings about one container as an API server stores it, each with its path in the container."""
+def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
+    """The warnings about one container in its stored form, each with its path in the container."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
         for name in _BYTES:
             if 0 < _units(amounts, name) < 2**20:
-                why = "is less than a mebibyte, too little for any container"
-                yield f"resources.{field}.{name}", f"{amounts[name]} {why}: write Mi or Gi"
+                why = "is less than a mebibyte, too little for any container: write Mi or Gi"
+                yield f"resources.{field}.{name}", UNLIKELY(f"{amounts[name]} {why}")
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
         cores, memory = _units(amounts, "cpu"), _units(amounts, "memory")
         if memory >= _MUCH_MEMORY:
             why = f"{amounts['memory']} is more than a node has: write Mi or Gi"
-            yield f"resources.{field}.memory", why
+            yield f"resources.{field}.memory", UNLIKELY(why)
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
             amount = str(amounts["cpu"])
             meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
             why = f"is {int(cores)} whole cores: write {meant} for thousandths of a core"
-            yield f"resources.{field}.cpu", why
+            yield f"resources.{field}.cpu", UNLIKELY(why)
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe, action in product(_PROBES, _ACTIONS):
         port = value_at(container, probe, action, "port")
         if isinstance(port, str) and port not in ports:
-            yield f"{probe}.{action}.port", f"there is no port named {quoted(port)}: the probe always fails"
+            why = f"there is no port named {quoted(port)}: the probe always fails"
+            yield f"{probe}.{action}.port", _PROBE(why)
 
 
 def _units(amounts: Mapping[str, Any], name: str) -> float:
@@ -88,7 +100,7 @@ def _units(amounts: Mapping[str, Any], name: str) -> float:
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The containers that run as long as their pod, with the sidecars, each with its path in the pod."""
+    """The containers and sidecars that run as long as their pod, each with its path in the pod."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(pod.get(field) or ()):
             if container and (field == "containers" or container.get("restartPolicy") == "Always"):
@@ -96,18 +108,18 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
-    """Note the invisible characters of a template, except in values that have a problem already.
+    """Note the invisible characters of a template, except in values that already have a problem.
 
-    A text with ordinary blanks is for people, so it may also have blanks that do not break a line.
+    A text with ordinary spaces is for people, so it may also have non-breaking spaces.
     """
-    if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
+    if "\\u" not in dumps(template.value):  # all characters are ASCII
         return
     wrong = {finding.path for finding in (*template.findings.problems, *template.findings.unknown)}
     for path, item in entries(template.value):
         is_text = isinstance(item, str) and len(item) <= _LONGEST_SHORT_TEXT and " " not in item
         if is_text and hidden_character(item) and template.at(written_path(path)) not in wrong:
             why = f"{quoted(item)} contains an invisible character: retype it"
-            template.warning(written_path(path), why)
+            template.warning(written_path(path), _INVISIBLE(why))
 
 
 def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
@@ -119,14 +131,14 @@ def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | i
             yield from entries(item, (path, key))
 
 
-def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """The rules that keep new versions off the nodes of old ones, each with its path in the pod."""
+def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
+    """The warnings about rules that keep new versions off the nodes of old ones, each with its path."""
     pod = worker.template.content.get("spec") or {}
     for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
         if _keeps_off(term, worker):
             why = f"keeps a new version's pods off each {term['topologyKey']} where an old version runs"
             remedy = f"{_UNTIL}: add matchLabelKeys: [{BUILD_ID_LABEL}]"
-            yield f"affinity.podAntiAffinity.{_REQUIRED}[{index}]", f"{why}{remedy}"
+            yield f"affinity.podAntiAffinity.{_REQUIRED}[{index}]", _APART(f"{why}{remedy}")
     for index, constraint in enumerate(pod.get("topologySpreadConstraints") or ()):
         if warning := _warning_of_spread(constraint, worker):
             yield f"topologySpreadConstraints[{index}]", warning
@@ -137,25 +149,25 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, str]]:
         for index, variable in enumerate(container.get("env") or ()):
             label = label_at(value_at(variable, "valueFrom", "fieldRef", "fieldPath"))
             if label and label not in labels:
-                why = f"the pods have no label {label}, so {variable['name']} is empty"
-                yield f"{place}.env[{index}].valueFrom.fieldRef.fieldPath", f"{why}: write its value"
+                why = f"the pods have no label {label}, so {variable['name']} is empty: write its value"
+                yield f"{place}.env[{index}].valueFrom.fieldRef.fieldPath", _NO_LABEL(why)
         for index, port in enumerate(container.get("ports") or ()):
             number = port.get("hostPort") or (on_host and port["containerPort"])
             if number:
                 why = f"{number} keeps a new version's pods off each node where an old version runs"
                 field = "hostPort" if port.get("hostPort") else "containerPort"
                 remedy = f"{_UNTIL}: remove {'hostNetwork' if on_host else 'it'}"
-                yield f"{place}.ports[{index}].{field}", f"{why}{remedy}"
+                yield f"{place}.ports[{index}].{field}", _APART(f"{why}{remedy}")
 
 
 def label_at(path: Any) -> str:
-    """The label that a field reference names; empty: it names none."""
+    """The label in a field reference; empty if it refers to something else."""
     match = _LABEL.fullmatch(path) if isinstance(path, str) else None
     return match[1] if match else ""
 
 
-def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> str:
-    """Why a constraint spreads no pods, or counts those of old versions.
+def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Message | None:
+    """The warning about a constraint that spreads no pods, or also counts the pods of old versions.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
     """
@@ -163,22 +175,22 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> str
     selector = constraint.get("labelSelector")
     labels, other_labels = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
     if not selector:
-        return ""
+        return None
     if not selects(selector, {**labels, BUILD_ID_LABEL: worker.build_id}):
         [(name, value)] = list(selector_labels(worker.name, "").items())[:1]
-        return f"selects none of this worker's pods, so they are not spread: select {name}: {value}"
+        return _SPREAD(f"selects none of this worker's pods, so they are not spread: select {name}: {value}")
     keys = constraint.get("matchLabelKeys") or ()
     is_shared = selects(selector, other_labels) and all(
         labels[key] == other_labels[key] for key in keys if key in labels
     )
     if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not is_shared:
-        return ""
-    why = "counts the pods of draining versions too, so that pods of a new version may stay Pending"
-    return f"{why}: add matchLabelKeys: [{BUILD_ID_LABEL}]"
+        return None
+    why = "also counts the pods of draining versions, so pods of a new version may stay Pending"
+    return _APART(f"{why}: add matchLabelKeys: [{BUILD_ID_LABEL}]")
 
 
 def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
-    """A term of an anti-affinity also selects the pods of other versions.
+    """The term of an anti-affinity also selects the pods of other versions.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
     """
@@ -202,11 +214,12 @@ def warn_of_claims(
     documents: Iterable[Document],
     namespace: str,
 ) -> None:
-    """Note each volume of a worker whose claim is one of these documents and allows only one pod or node.
+    """Note each volume whose claim allows only one pod or node.
 
-    `namespace` is for documents without one; empty: unknown, so it may be any worker's.
+    The claims are among `documents`. `namespace` is for documents without one. Empty: it is unknown, so such
+    a claim may belong to any worker.
     """
-    # from the documents only: no Role of twgen reads claims, and a warning does not justify another right
+    # twgen has no right to read claims in the cluster, and a warning does not justify one
     claims = {
         (str(value_at(document.value, "metadata", "namespace") or namespace), name): modes
         for document in documents
@@ -216,7 +229,7 @@ def warn_of_claims(
     }
     fields = {id(spec.document): spec.fields for spec in specs} if claims else {}
     for worker in workers if claims else ():
-        # without a hash the pod template has errors, which are reported already
+        # a pod template with errors, which are already reported, has no hash
         pod = worker.template.content["spec"] if worker.template.hash else {}
         for index, volume in enumerate(pod.get("volumes") or ()):
             name = value_at(volume, "persistentVolumeClaim", "claimName")
@@ -231,11 +244,11 @@ def warn_of_claims(
             if why:
                 place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"
                 warning = f"claim {name} is {why}: use a ReadWriteMany claim"
-                fields[id(worker.document)].warning(place, warning)
+                fields[id(worker.document)].warning(place, _APART(warning))
 
 
 def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
-    """The worker may mean to have all its pods on one node."""
+    """The spec seems to place all pods of the worker on one node."""
     nodes = value_at(pod, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or ()
     keys = {item.get("key") for term in nodes for item in term.get("matchExpressions") or ()}
     near = value_at(pod, "affinity", "podAffinity", _REQUIRED) or ()
@@ -244,7 +257,10 @@ def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
+    """The selector matches the labels.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
+    """
     wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
     return (
         isinstance(expressions, list)

@@ -1,4 +1,4 @@
-"""Read RolloutPolicies. The class Policy declares their fields; this module has the rules between them."""
+"""RolloutPolicies: the rules between their fields, which the class Policy declares."""
 
 import json
 import re
@@ -14,14 +14,25 @@ from twgen.model.forms import LABEL, ONLY_PLACEHOLDERS
 from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.model.paths import Path, value_at, written_path
 from twgen.model.policy import Policy, PolicyStep, ReplayBefore, VersionPatch
-from twgen.model.problem import Problem, did_you_mean, quoted
+from twgen.model.problem import (
+    CONFLICT,
+    DUPLICATE,
+    NO_EFFECT,
+    REQUIRED,
+    SET_BY_TWGEN,
+    Problem,
+    Rule,
+    did_you_mean,
+    quoted,
+)
 from twgen.model.shapes import TEXT, Findings, Shape, listing
 from twgen.model.spec import AttachedWhile, Strategy, WorkerSpec
 from twgen.specs.deployments import marks_of_versions
 from twgen.specs.fields import Fields, spec_shape
+from twgen.specs.keda import METRIC_OF_ALL
 from twgen.specs.pod_warnings import warn_of_hidden_characters, warnings_of_container
 from twgen.specs.spec_document import SpecDocument
-from twgen.specs.templates import check_image, tag_can_move
+from twgen.specs.templates import MOVABLE_TAG, check_image, tag_can_move
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.injection import is_ever_injected
 from twgen.versioning.names import tells_versions_apart, unknown_placeholder
@@ -31,7 +42,17 @@ from twgen.versioning.stored_form import stored_struct, struct_fields, template_
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""
 _MOST_BYTES = 10 * 2**30
-"""The largest folder that every node has room for."""
+"""The largest folder that fits on every node."""
+_ROLLBACK = Rule(
+    "rollback-window", "Workflows would end before the rollback window of their version is over."
+)
+_HISTORY = Rule("no-history", "Without a source of old manifests, only prune protection keeps old versions.")
+_VERSIONS = Rule("one-version", "A new version needs room next to the current one.")
+_IDENTITY = Rule("identity-pattern", "Manager identities are compared as they are, not as patterns.")
+_REPLAY = Rule("replay-without-job", "Without an image, no Job can run the replay, so the rollout waits.")
+_PROMETHEUS = Rule(
+    "unusable-prometheus", "The rollout may not use this Prometheus server, so the ramp waits."
+)
 _ENDS = {BatchAction.CANCEL, BatchAction.TERMINATE}
 _CONTAINER = "Container"
 _FIELDS = ("image", "resources", "env")
@@ -40,7 +61,7 @@ _OTHERS = {field.name for field in struct_fields(_CONTAINER)} - {"name", *_FIELD
 
 def _check_failures(fields: Fields, _: WorkflowFailures) -> None:
     if fields.has("notAbove") == fields.has("maxRatio"):
-        fields.problem("", "needs exactly one of maxRatio and notAbove")
+        fields.problem("", CONFLICT("needs exactly one of maxRatio and notAbove"))
 
 
 def _check_query(fields: Fields, asked: PrometheusQuery) -> None:
@@ -52,12 +73,13 @@ def _check_query(fields: Fields, asked: PrometheusQuery) -> None:
     if unknown_placeholder(asked.query):
         fields.problem("query", ONLY_PLACEHOLDERS)
     elif asked.query and not tells_versions_apart(asked.query):
-        fields.warning("query", "measures all versions together: filter by {{ .BuildID }}")
+        why = "measures all versions together: filter by {{ .BuildID }}"
+        fields.warning("query", METRIC_OF_ALL(why))
 
 
 def _check_step(fields: Fields, _: PolicyStep) -> None:
     if not any(map(fields.has, ("gate", "metrics", "until"))):
-        fields.warning("", "has no effect: add a gate, metrics or until, or remove it")
+        fields.warning("", NO_EFFECT("has no effect: add a gate, metrics or until, or remove it"))
 
 
 def _check_entry(fields: Fields, entry: DrainingEntry) -> None:
@@ -66,16 +88,16 @@ def _check_entry(fields: Fields, entry: DrainingEntry) -> None:
     if fields.raw("action") != action:
         return
     if action is BatchAction.SIGNAL and not entry.what.signal_name:
-        fields.problem("signalName", "must not be empty" if fields.has("signalName") else "is required")
+        fields.problem("signalName", "must not be empty" if fields.has("signalName") else REQUIRED)
     for name in ("signalName", "signalInput"):
         if action is not BatchAction.SIGNAL and fields.has(name):
             fields.problem(name, f"belongs to Signal, not to {action}")
-    # nobody can undo these actions, so the spec must say them twice
+    # these actions cannot be undone, so the spec must confirm them
     if action in _ENDS and not entry.allow_termination:
         fields.problem("action", f"{action} ends workflows: set `allowTermination: true` in the same entry")
     for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {BatchAction.MOVE})):
         if fields.has(name) and action not in goes_with:
-            fields.warning(name, f"has no effect on {action}")
+            fields.warning(name, NO_EFFECT(f"has no effect on {action}"))
 
 
 def _read_bytes(value: Any, path: Path, findings: Findings) -> int | None:
@@ -97,11 +119,12 @@ def _check_patch(fields: Fields, _: VersionPatch) -> None:
     for name in filter(fields.has, _FIELDS):
         fields.problem(name, "belongs to one container: write it in containers, next to the container's name")
     if all(item is None for field, item in fields.value.items() if field != "buildID"):
-        fields.warning("", "changes nothing: write containers, replicas or sunset, or remove it")
+        why = "changes nothing: write containers, replicas or sunset, or remove it"
+        fields.warning("", NO_EFFECT(why))
 
 
 def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, Any] | None:
-    """The fields of a container that a patch changes, as an API server stores them; None: no field."""
+    """The fields that a patch changes in a container, in their stored form. None: it changes none."""
     fields = Fields(value, written_path(path), findings)
     name = fields.text("name", LABEL, required=True)
     for field in sorted(_OTHERS & fields.value.keys()):
@@ -111,25 +134,26 @@ def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, 
     written = {field: fields.raw(field) for field in _FIELDS if fields.has(field)}
     fields.close()
     if not written:
-        fields.warning("", "changes nothing: write image, resources or env, or remove it")
+        fields.warning("", NO_EFFECT("changes nothing: write image, resources or env, or remove it"))
         return None
     _check_variables(fields, written.get("env"))
     container = _stored(fields, name, written)
     image = container.get("image") if container else None
     if image and check_image(fields, "image", image) and tag_can_move(image):
-        fields.warning("image", "its tag can move, but running pods never get the changed image")
+        why = "its tag can move, but running pods never get the changed image"
+        fields.warning("image", MOVABLE_TAG(why))
     return container
 
 
 def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields as an API server stores them; None: some are of a wrong type."""
+    """The fields in their stored form. None: one has the wrong type."""
     most = fields.findings.most
     stored = stored_struct({"name": name, **written}, _CONTAINER, fields.path, "a container", most)
     fields.findings.add_problems(stored.problems)
     fields.findings.add_unknown(stored.unknown)
     if stored.problems or not name:
         return None
-    # an API server requires these fields of a whole container; a patch does not change them
+    # an API server requires an image in a container, but a patch need not have one
     whole = {"image": "image", **stored.value}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
     if not fields.findings.unknown:
@@ -142,7 +166,7 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_variables(fields: Fields, written: Any) -> None:
-    """Check the variables of a patch. Those of a wrong type are reported elsewhere."""
+    """Check the variables of a patch. Wrong types are already reported."""
     seen: set[str] = set()
     for index, variable in enumerate(written if isinstance(written, list) else ()):
         name, place = value_at(variable, "name"), f"env[{index}].name"
@@ -150,9 +174,9 @@ def _check_variables(fields: Fields, written: Any) -> None:
             continue
         if is_ever_injected(name):
             why = "a patch cannot change the connection or the identity of a version"
-            fields.problem(place, f"twgen sets {name}: {why}")
+            fields.problem(place, SET_BY_TWGEN(f"twgen sets {name}: {why}"))
         elif name in seen:
-            fields.problem(place, f"{quoted(name)} appears twice")
+            fields.problem(place, DUPLICATE(f"{quoted(name)} appears twice"))
         seen.add(name)
 
 
@@ -167,7 +191,7 @@ def _check_metrics(policy: Policy, spec: Fields) -> None:
 
 
 def _check_entries(policy: Policy, spec: Fields) -> None:
-    """Note each Move without a replay, and each action that ends workflows a rollback may need."""
+    """Note each Move without a replay, and each action that may come before a rollback."""
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     above = timedelta()
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
@@ -175,9 +199,8 @@ def _check_entries(policy: Policy, spec: Fields) -> None:
             fields.problem("after", "must not be shorter than in the entry above: sort the entries by age")
         above = max(above, entry.after)
         if entry.what.action is not BatchAction.SIGNAL and entry.after < policy.rollback_window:
-            fields.warning(
-                "after", "is shorter than rollbackWindow: a rollback to that version may come too late"
-            )
+            why = "is shorter than rollbackWindow: a rollback to that version may come too late"
+            fields.warning("after", _ROLLBACK(why))
         if entry.what.needs_replay and not is_replayed:
             why = "no replay covers the version that these workflows would move to"
             remedy = "set spec.replay with `when: BeforeMove`, or `withoutReplay: true` in this entry"
@@ -192,14 +215,14 @@ def _check_policy(spec: Fields, policy: Policy) -> None:
     spec.refuse_twins("patches", "buildID", "entries")
     if spec.raw("history") == []:
         why = "is empty: older versions cannot be rendered, and only prune protection keeps their Deployments"
-        spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")
+        spec.warning("history", _HISTORY(f"{why}; leave it out for Ledger, Cluster and Git"))
     if policy.max_versions == 1:
-        spec.warning(
-            "maxVersions", "1 leaves no room for a new version next to the current one: write 2 or more"
-        )
+        why = "1 leaves no room for a new version next to the current one: write 2 or more"
+        spec.warning("maxVersions", _VERSIONS(why))
     for index, identity in enumerate(policy.adopt_from):
         if "*" in identity:
-            spec.warning(f"adoptFrom[{index}]", "is an identity, not a pattern: name each manager")
+            why = "is an identity, not a pattern: name each manager"
+            spec.warning(f"adoptFrom[{index}]", _IDENTITY(why))
 
 
 POLICY = spec_shape(
@@ -214,8 +237,8 @@ POLICY = spec_shape(
         VersionPatch: _check_patch,
     },
     fields={
-        # not from the document, where Helm and Argo CD put their own, nor from spec.deployment, where an API
-        # server drops them
+        # the document's own labels and annotations belong to Helm and Argo CD, and an API server drops the
+        # ones in spec.deployment
         "deployment_labels": marks_of_versions("labels"),
         "deployment_annotations": marks_of_versions("annotations"),
         "most_bytes": Shape(_read_bytes),
@@ -225,7 +248,7 @@ POLICY = spec_shape(
 
 
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each `drainingReplicas` without effect: all workers of its policy have autoscalers."""
+    """Note each `drainingReplicas` without effect, because all workers of the policy have autoscalers."""
     of_policy: dict[int, list[str]] = {}
     for worker in workers:
         if worker.policy.draining_replicas:
@@ -241,7 +264,7 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
         if names and all(names):
             why = f"attached template {names[0]} sets the replicas of draining versions too"
             remedy = "remove one, or give the template twgen.io/when"
-            spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
+            spec.fields.warning("drainingReplicas", NO_EFFECT(f"has no effect: {why}; {remedy}"))
 
 
 @cache
@@ -260,7 +283,7 @@ def _by_policy(workers: Iterable[WorkerSpec]) -> dict[int, list[WorkerSpec]]:
 
 
 def check_credential_containers(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each container that no worker of the policy has, and a worker that would get no credentials."""
+    """Note unknown containers, and each worker that would get no credentials."""
     of_policy = _by_policy(workers)
     for spec in policies:
         own_workers = of_policy.get(id(spec.document), [])
@@ -286,7 +309,7 @@ def check_credential_containers(policies: Iterable[SpecDocument], workers: Itera
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each step without effect on the worker that the policy names, or on any of its workers."""
+    """Note each step that has no effect on any worker of the policy."""
     of_policy = _by_policy(workers)
     for spec in policies:
         own_workers = of_policy.get(id(spec.document), ())
@@ -299,34 +322,35 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
             why = of if policy.worker else "none of its workers has strategy Progressive"
             for name in ("analysis", "steps"):
                 if spec.fields.has(name):
-                    note(name, f"has no effect: {why}")
+                    note(name, NO_EFFECT(f"has no effect: {why}"))
             continue
         ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in own_workers]
         is_said = value_at(spec.fields.value, "analysis", "initialDelay") is not None
         if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
             why = "is as long as all steps together: no metric is judged before the last step has ended"
-            spec.fields.warning("analysis.initialDelay", why)
+            spec.fields.warning("analysis.initialDelay", NO_EFFECT(why))
         there = {step.percentage for worker in own_workers for step in worker.rollout.steps}
         for index, step in enumerate(policy.steps):
             if step.percentage not in there:
                 of = policy.worker or "any of its workers"
-                note(f"steps[{index}].rampPercentage", f"{step.percentage:g}% is not a step of {of}")
+                why = f"{step.percentage:g}% is not a step of {of}"
+                note(f"steps[{index}].rampPercentage", NO_EFFECT(why))
 
 
 def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each policy whose replay no Job runs, because rollout.image is not set."""
+    """A warning for each policy whose replay cannot run, because rollout.image is not set."""
     for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
         if policy.replay:
             remedy = (
                 "set rollout.image in the operator's configuration, or the rollouts that need it will wait"
             )
-            yield Problem.at(policy.document, "spec.replay", f"no Job runs it: {remedy}")
+            yield Problem.at(policy.document, "spec.replay", _REPLAY(f"no Job runs it: {remedy}"))
 
 
 def unusable_prometheus(
     workers: Iterable[WorkerSpec], usable: Sequence[PrometheusServer], remedy: str
 ) -> Iterator[Problem]:
-    """A warning for each metric whose Prometheus its rollout may not ask: the ramp would wait for ever."""
+    """A warning for each metric whose Prometheus the rollout cannot use: the ramp would wait forever."""
     policies = {id(worker.policy.document): worker.policy for worker in workers}
     for policy in policies.values():
         for index, metric in enumerate(policy.analysis.metrics if policy.analysis else ()):
@@ -335,4 +359,4 @@ def unusable_prometheus(
                 continue
             if why := prometheus_called(asked.server, usable, remedy)[1]:
                 where = f"spec.analysis.metrics[{index}].prometheus"
-                yield Problem.at(policy.document, where, f"cannot be measured: {why}")
+                yield Problem.at(policy.document, where, _PROMETHEUS(f"cannot be measured: {why}"))

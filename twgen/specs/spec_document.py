@@ -1,4 +1,4 @@
-"""Read one document for twgen: its fields in today's spelling, its name and its namespace."""
+"""Read one spec: its name, its namespace, and its fields under their present names."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +8,14 @@ from twgen.errors import InvalidInput
 from twgen.model.forms import LABEL, LONGEST_LABEL, NAME
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import (
+    CONFLICT,
+    DEPRECATED,
+    NO_EFFECT,
+    REQUIRED,
+    UNKNOWN_FIELD,
     Document,
+    DocumentPath,
     Finding,
-    Place,
     Problem,
     did_you_mean,
     noun,
@@ -38,10 +43,10 @@ OLD_NAMES = {
         "spec.object": "spec.template",
     },
 }
-"""Old names of fields. A SpecDocument has the new names only."""
+"""Old names of fields. A SpecDocument has only the new names."""
 _NUMBERS = ("replicas", "minReadySeconds", "progressDeadlineSeconds")
 _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in ("template", *_NUMBERS)}}
-"""Fields with a second place in controllers from 1.13 on. A SpecDocument has only the second."""
+"""Fields with a second path in controller 1.13 and later. A SpecDocument has only this second path."""
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """Defaults that the controller's CRD adds to each WorkerDeployment's `spec`, even with `deployment`."""
 _ONE_DEPLOYMENT = (
@@ -74,23 +79,23 @@ _OTHERWISE = {
     kinds.CLUSTER_CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
 }
-"""Fields of other releases of the controller, and misplaced fields: their meaning, and what to write.
+"""Fields of other controller releases, and misplaced fields: the field that was meant, and the advice.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs"""
 _MARKS = {kinds.ATTACHED: {WHEN}}
-"""The annotations of twgen that have a meaning on a document."""
+"""The annotations of twgen that have an effect on a document."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """The Kubernetes namespaces that documents may have. Raises InvalidInput for an invalid default."""
+    """The Kubernetes namespaces that documents may have. An invalid default raises InvalidInput."""
 
     default: str = ""
-    """The namespace of documents without one; empty: each document must name one."""
+    """The namespace of documents without one. Empty: each document must name one."""
     only: bool = False
-    """No document may name another namespace than the default."""
+    """All documents must be in the default namespace."""
 
     def __post_init__(self) -> None:
         if self.default and not fits(LABEL, self.default):
@@ -101,7 +106,7 @@ class NamespaceRule:
 
 
 class SpecDocument(NamedTuple):
-    """A document for twgen; its problems collect in `findings`."""
+    """A document of a kind that twgen reads. Its problems are in `findings`."""
 
     document: Document
     kind: kinds.Kind
@@ -111,29 +116,29 @@ class SpecDocument(NamedTuple):
     """The fields of its `spec`."""
     findings: Findings
     old_paths: Mapping[str, str]
-    """The path in the file, by the path here, of each field that the file has elsewhere."""
+    """For each field with another path in the file: that path, by the path here."""
 
     @property
     def name_is_certain(self) -> bool:
         """Its name and namespace are valid, so other documents can refer to it."""
         return not any(finding.path.startswith("metadata") for finding in self.findings.problems)
 
-    def place(self, path: str) -> Place:
-        """The place in the file of a path of the document."""
-        return Place(self.document, path_in_file(self.document, self._as_written(path)))
+    def place(self, path: str) -> DocumentPath:
+        """The path in the file."""
+        return DocumentPath(self.document, path_in_file(self.document, self._as_written(path)))
 
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
-        """The findings as problems of the document, with the paths in its file."""
+        """The findings as problems, with the paths in the file."""
         for item in shortened(findings, self.findings.most):
             yield Problem.at(self.document, *item._replace(path=self._as_written(item.path)))
 
     def deprecations(self) -> list[Problem]:
-        """Warnings about fields, or a kind, that have another name today."""
+        """Warnings about old names of fields or of the kind."""
         old_names = OLD_NAMES.get(self.kind.name, {})
         renamed = {old: f"is now {new}" for new, old in self.old_paths.items() if old in old_names}
         if self.kind.written != self.kind.name:
             renamed = {"kind": f"{self.kind.written} is now {self.kind.name}", **renamed}
-        return [Problem.at(self.document, path, message) for path, message in renamed.items()]
+        return [Problem.at(self.document, path, DEPRECATED(message)) for path, message in renamed.items()]
 
     def _as_written(self, path: str) -> str:
         for new, old in self.old_paths.items():
@@ -143,16 +148,16 @@ class SpecDocument(NamedTuple):
 
 
 def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule, most: int) -> SpecDocument:
-    """Read what all kinds have in common. The caller reads the fields of `spec`.
+    """Read the parts that all kinds have. The caller reads the fields of `spec`.
 
-    At most `most` findings of each sort are reported.
+    At most `most` problems, unknown fields and warnings are reported.
     """
     findings = Findings(most)
     value, old_paths = _in_todays_spelling(kind, document, findings)
     for path, (instead_of, advice) in _OTHERWISE.get(kind.name, {}).items():
         if value_at(value, *path.split(".")) is not None:
             value = _without(value, path.split("."))
-            finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)
+            finding = Finding(path, UNKNOWN_FIELD(f"is not read: {advice}"), instead_of=instead_of)
             findings.add_problems([finding])
     top = Fields(value, "", findings)
     metadata = top.mapping("metadata")
@@ -176,14 +181,14 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     _check_marks(metadata, kind, name)
     metadata.close("namespace", *_OBJECT_META)
     if not top.has("spec"):
-        top.problem("spec", "is required")
+        top.problem("spec", REQUIRED)
     spec = top.mapping("spec")
     top.close("apiVersion", "kind", "status", elsewhere="spec")
     return SpecDocument(document, kind, namespace, name, spec, findings, old_paths)
 
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
-    """Refuse labels and annotations that are not strings. Warn of one that belongs to another kind."""
+    """Reject labels and annotations that are not strings, and warn of those for another kind."""
     own = {"labels": set[str](), "annotations": {PAUSED, *_MARKS.get(kind.name, ())}}
     for field, ours in own.items():
         texts = metadata.mapping(field)
@@ -196,7 +201,7 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
                     did_you_mean(key, ours - {PAUSED})
                     or f": {kind.name} has no such {field.removesuffix('s')}"
                 )
-                metadata.warning(join_path(field, key), f"has no effect{hint}")
+                metadata.warning(join_path(field, key), NO_EFFECT(f"has no effect{hint}"))
     if isinstance(metadata.mapping("annotations").value.get(PAUSED), str):
         where = (
             f"ConfigMap {rollout_name(name)} in the cluster"
@@ -204,25 +209,25 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
             else "the intent of its rollout"
         )
         why = f"has no effect on a spec: run `twgen pause`, or annotate {where}"
-        metadata.warning(join_path("annotations", PAUSED), why)
+        metadata.warning(join_path("annotations", PAUSED), NO_EFFECT(why))
 
 
 def _in_todays_spelling(
     kind: kinds.Kind, document: Document, findings: Findings
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The document with each field under its present name, and the paths in the file by the paths here."""
+    """The document with the present names of its fields, and the old path of each renamed field."""
     value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
     moved = _MOVED.get(kind.name, {})
     if moved and isinstance(value_at(value, "spec", "deployment"), dict):
-        value = _without_numbers_beside(document, findings)
+        value = _without_overridden_numbers(document, findings)
     for old, new in {**OLD_NAMES.get(kind.name, {}), **moved}.items():
         item = value_at(value, *old.split("."))
         if item is None:
             holder, _, name = old.rpartition(".")
             fields = value_at(value, *holder.split("."))
             if old not in moved and isinstance(fields, dict) and name in fields:
-                # null means an absent field: a required one is reported as missing, by its name in the file
+                # null means absent; a required field is reported as missing under its name in the file
                 value = _without(value, old.split("."))
                 if value_at(value, *new.split(".")) is None:
                     old_paths[new] = old
@@ -235,37 +240,37 @@ def _in_todays_spelling(
         else:
             written = old_paths.get(new, new)
             message = f"means the same as {written}, which is set too: keep one; the other is at"
-            other = Place(document, path_in_file(document, written))
-            findings.problem(old, message, other)
+            other = DocumentPath(document, path_in_file(document, written))
+            findings.problem(old, CONFLICT(message), other)
     return value, old_paths
 
 
-def _without_numbers_beside(document: Document, findings: Findings) -> dict[str, Any]:
+def _without_overridden_numbers(document: Document, findings: Findings) -> dict[str, Any]:
     """The worker without the older fields that its `deployment` overrides, by the controller's rules."""
     value: dict[str, Any] = document.value
     spec = Fields(value["spec"], "spec", findings)
     deployment = spec.mapping("deployment")
     if spec.has("template") and not deployment.has("template"):
-        spec.problem("template", "conflicts with spec.deployment: write spec.deployment.template")
+        wrong = "conflicts with spec.deployment: write spec.deployment.template"
+        spec.problem("template", CONFLICT(wrong))
     for name in filter(spec.has, _NUMBERS):
         beside, inside = spec.raw(name), deployment.raw(name)
         value = _without(value, ["spec", name])
         if _as_text(beside) in {_as_text(inside), _as_text(STORED_DEFAULTS.get(name))}:
             continue
         if inside is None:
-            finding = Finding(
-                f"spec.{name}", f"has no effect if spec.deployment is set: write {deployment.at(name)}"
-            )
+            why = NO_EFFECT(f"has no effect if spec.deployment is set: write {deployment.at(name)}")
+            finding = Finding(f"spec.{name}", why)
         else:
-            other = Place(document, path_in_file(document, f"spec.{name}"))
-            message = f"overrides spec.{name}: remove the other, at"
+            other = DocumentPath(document, path_in_file(document, f"spec.{name}"))
+            message = NO_EFFECT(f"overrides spec.{name}: remove the other, at")
             finding = Finding(deployment.at(name), message, other)
         findings.warnings.append(finding)
     return value
 
 
 def _as_text(value: Any) -> str:
-    """A text that identifies a value: equal numbers of two types differ."""
+    """A text to compare values by: equal numbers of two types differ."""
     return json.dumps(value, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""The rules for a worker's pods that go beyond the types of their fields."""
+"""The rules for a worker's pods, in addition to the types of their fields."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from twgen.model.forms import FILLED
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import Finding, quoted
+from twgen.model.problem import MISSING_FIELD, NO_EFFECT, NOT_RENDERED, SET_BY_TWGEN, Finding, Rule, quoted
 from twgen.model.shapes import UNFILLED
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
@@ -32,28 +32,32 @@ from twgen.versioning.names import (
 from twgen.versioning.stored_form import POD_TEMPLATE
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "local", "edge", "nightly", "stable"}
-"""Tags that are moved to a new image from time to time."""
+"""Tags that are usually moved to each new image."""
 _PLACEHOLDER = re.compile(
     r"(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"
     r"|(replace|change|fill|set)[-_]?(me|this|in|with[-_].*|by[-_].*)|todo|fixme|tbd|x{3,}",
     re.IGNORECASE,
 )
-"""Tags that stand where a program was to write one."""
+"""Tags that a program should have replaced."""
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
 _OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
 """The suffixes of the variables that a pod gets for each Service of its namespace."""
 CHART = "helm.sh/chart"
 """The label with a chart and its version."""
 _OF_CHART = re.compile(r".+-v?\d+\.\d+\.\d+.*")
-"""A chart and its version, as old charts write both."""
+"""A chart and its version in the `chart` label of old charts."""
 Values = Mapping[str, str | None]
-"""The values of variables by name; None: only the cluster knows it."""
+"""The values of variables by name. None: only the cluster knows the value."""
+_CHART_LABEL = Rule("chart-label", "Each release of the chart changes this label, and with it the build ID.")
+_REFERENCE_LEFT = Rule("unfilled-reference", "Kubernetes does not replace a reference to a variable.")
+MOVABLE_TAG = Rule("movable-tag", "An image tag can move: the image changes, but the build ID does not.")
+_IMAGE = Rule("image", "A node cannot pull this image.")
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
-    """Note the problems and warnings about the worker's pods, with what an API server would refuse.
+    """Note the problems and warnings about the worker's pods, with the errors of an API server.
 
-    `problems` are in its stored form: only the rest is checked.
+    `problems` were found when the template was converted to its stored form. Only the rest is checked.
     """
     template = worker.template.content
     if not template:
@@ -73,15 +77,16 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
             check_image(path, f"{field}[{index}].image", container.get("image") or "")
     refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.findings.most, problems))
     spec.refused(
-        wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
+        wrong._replace(message=MISSING_FIELD("must not be empty")) if _is_empty(spec, wrong) else wrong
+        for wrong in refused
     )
-    # a warning next to an error may follow from the error
+    # a warning may only be a consequence of an error
     warnings = chain(warnings_of_pod(pod), warnings_beside_others(worker))
     for place, warning in () if refused or problems else warnings:
         path.warning(place, warning)
     _warn_of_references(path, pod, injected)
     warn_of_hidden_characters(spec.mapping("template"))
-    # names that do not fit into the placeholders of an attached template
+    # with this version's names, the copy of an attached template may be invalid
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace, worker.worker_deployment)
     for resource in worker.attached if worker.build_id else ():
@@ -94,7 +99,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
 
 
 def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
-    """Refuse labels and annotations that rendering sets for each version. Warn of one without effect."""
+    """Reject labels and annotations that twgen sets for each version, and warn of some others."""
     metadata = worker.template.content.get("metadata") or {}
     for field, ours in (
         ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
@@ -104,20 +109,20 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
             if name in ours or (name.startswith(OWN_PREFIX) and name != PAUSED):
                 place = join_path(f"metadata.{field}", name)
                 how = "for each version" if name in ours else "by twgen"
-                spec.mapping("template").problem(place, f"is set {how}: remove it")
+                spec.mapping("template").problem(place, SET_BY_TWGEN(f"is set {how}: remove it"))
     for name, value in (metadata.get("labels") or {}).items():
         if name == CHART or (name == "chart" and _OF_CHART.fullmatch(str(value))):
-            why = "changes with each release of the chart, which then makes a new version of the same code"
+            why = "changes with each release of the chart, so each one makes a new version of the same code"
             place = join_path("metadata.labels", name)
-            spec.mapping("template").warning(place, f"{why}: leave it out")
+            spec.mapping("template").warning(place, _CHART_LABEL(f"{why}: leave it out"))
     if PAUSED in (metadata.get("annotations") or {}):
         where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
         place = join_path("metadata.annotations", PAUSED)
-        spec.mapping("template").warning(place, f"has no effect on pods: {where}")
+        spec.mapping("template").warning(place, NO_EFFECT(f"has no effect on pods: {where}"))
 
 
 def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Note each `$(NAME)` that Kubernetes does not replace, because no earlier variable has this name."""
+    """Note each `$(NAME)` that Kubernetes leaves unchanged because no earlier variable has this name."""
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
             for place, name, is_late in unfilled_references(container, added):
@@ -127,7 +132,7 @@ def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injectio
                 elif name in injected.names:
                     why = f"twgen does not set {name} in init containers"
                 warning = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
-                path.warning(f"{field}[{index}].{place}", warning)
+                path.warning(f"{field}[{index}].{place}", _REFERENCE_LEFT(warning))
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
@@ -137,55 +142,57 @@ def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec
     if image and re.search(FILLED, image) and tag_can_move(image) and not worker.has_custom_build_id:
         why = f"the tag {tag!r} can move" if tag else "there is no tag"
         warning = f"{why}: a changed image keeps its build ID, so nothing would be deployed"
-        path.warning("containers[0].image", warning)
+        path.warning("containers[0].image", MOVABLE_TAG(warning))
 
 
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
-    """Refuse what twgen adds to the pods itself: variables and, with mTLS, a volume and its mounts."""
+    """Reject variables, volumes and mounts that twgen itself adds to the pods."""
     folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
     for index, container in _items(pod, "containers"):
         for place, variable in _items(container, "env"):
             if variable.get("name") in injected.names:
                 name = f"containers[{index}].env[{place}].name"
-                path.problem(name, f"twgen sets {variable['name']}: remove it")
+                path.problem(name, SET_BY_TWGEN(f"twgen sets {variable['name']}: remove it"))
         for place, mount in _items(container, "volumeMounts"):
             folder = folders.get((mount.get("mountPath") or "").rstrip("/"))
             if folder or mount.get("name") in injected.names:
                 name = f"containers[{index}].volumeMounts[{place}]"
-                path.problem(name, f"twgen mounts {folder or mount['name']}: remove it")
+                path.problem(name, SET_BY_TWGEN(f"twgen mounts {folder or mount['name']}: remove it"))
     for place, volume in _items(pod, "volumes"):
         if volume.get("name") in injected.names:
-            path.problem(f"volumes[{place}].name", f"twgen adds {volume['name']}: remove it")
+            wrong = SET_BY_TWGEN(f"twgen adds {volume['name']}: remove it")
+            path.problem(f"volumes[{place}].name", wrong)
 
 
 def check_image(fields: Fields, place: str, image: str) -> bool:
-    """Note why no node can pull an image. True: a node may, or there is no image."""
+    """Note why no node can pull the image. True: it may be pulled, or there is no image."""
     if wrong := why_no_image(image):
         fields.problem(place, wrong)
         return False
     if image and not is_image(image):
-        such_as = "registry.example.com/payments:v1"
-        fields.warning(place, f"{quoted(image)} is not an image that a node can pull, such as {such_as}")
+        why = "is not an image that a node can pull, such as registry.example.com/payments:v1"
+        fields.warning(place, _IMAGE(f"{quoted(image)} {why}"))
         return False
     if (tag := image_tag(image)) and _PLACEHOLDER.fullmatch(tag):
-        fields.warning(place, f"the tag {quoted(tag)} is a placeholder: the file was not rendered")
+        why = f"the tag {quoted(tag)} is a placeholder: the file was not rendered"
+        fields.warning(place, NOT_RENDERED(why))
         return False
     if image.endswith(f"@sha256:{'0' * 64}"):
-        fields.warning(place, "the digest is a placeholder: the file was not rendered")
+        fields.warning(place, NOT_RENDERED("the digest is a placeholder: the file was not rendered"))
         return False
     return True
 
 
 def tag_can_move(image: str) -> bool:
-    """The image may be another one tomorrow: it has no digest and no fixed tag."""
+    """The same reference may mean another image tomorrow: it has neither a digest nor a fixed tag."""
     return "@" not in image and image_tag(image) in {"", *_MUTABLE_TAGS}
 
 
 def why_no_image(image: str) -> str:
-    """Why no node can find an image that an API server accepts; empty: a node may."""
+    """Why no node can find an image that an API server accepts; empty if a node may."""
     if not re.search(FILLED, image):
-        wrong = UNFILLED
-    elif image != image.strip() or not (image.isascii() and image.isprintable()):
+        return NOT_RENDERED(f"{quoted(image)} {UNFILLED}")
+    if image != image.strip() or not (image.isascii() and image.isprintable()):
         wrong = "is not an image: use only letters, digits and - _ . / : @"
     elif not is_image(image) and is_image(image.lower()):
         wrong = "is not an image: only its registry and its tag may have capital letters"
@@ -195,14 +202,14 @@ def why_no_image(image: str) -> str:
 
 
 def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings of a list and their indexes; items of another type are left out."""
+    """The items of a list and their indexes, without nulls."""
     for index, item in enumerate(holder.get(field) or ()):
         if item is not None:
             yield index, item
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """A field that is reported as missing exists but is empty: Go leaves such a field out."""
+    """A field that is reported as missing is only empty: Go leaves out empty fields."""
     value: Any = spec.value
     with suppress(LookupError, TypeError):
         for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
@@ -212,7 +219,7 @@ def _is_empty(spec: Fields, wrong: Finding) -> bool:
 
 
 def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
-    """The value of a variable for the program; `before` are the variables above it."""
+    """The value of a variable in the container. `before` has the variables above it."""
     text = variable.get("value") or ""
     if variable.get("valueFrom") or not isinstance(text, str):
         return None
@@ -227,7 +234,7 @@ def references(text: str) -> list[str]:
 
 
 def with_references(text: str, fill: Callable[[str], str | None]) -> str:
-    """The text with each reference replaced by its value from `fill`; None: the reference stays."""
+    """Replace each reference by its value from `fill`, unless that is None."""
 
     def filled(match: re.Match[str]) -> str:
         value = fill(match[1]) if match[1] else None
@@ -241,8 +248,9 @@ def unfilled_references(
 ) -> Iterator[tuple[str, str, bool]]:
     """Each reference that is not replaced: its path, its name, and whether a later variable has that name.
 
-    `added` are the variables that twgen adds after the container's own. If no variable has the name, only
-    names of Temporal are reported: a shell uses the same form for commands. With `envFrom`, none is.
+    `added` are the variables that twgen adds after the container's own. If no variable has the name, it is
+    reported only if it looks like one of Temporal's: in a shell, `$(name)` runs a command. With `envFrom`,
+    nothing is reported, because its names are unknown.
     """
     variables = [variable or {} for variable in container.get("env") or ()]
     names = [variable.get("name") for variable in variables]

@@ -1,14 +1,15 @@
-"""Warn of attached objects that do not fit the pods of a version, each other, or Temporal."""
+"""Warnings about attached objects that conflict with the pods of a version, each other, or Temporal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import did_you_mean, quoted
+from twgen.model.problem import Message, Rule, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.attached import (
     BUDGET,
+    BUDGET_RULE,
     EVICTS_NONE,
     PROTECTS_NONE,
     SCALED_OBJECT,
@@ -23,9 +24,9 @@ from twgen.versioning.names import WHEN, may_have_placeholders, selector_labels
 from twgen.versioning.quantities import quantity_nanos
 
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
-"""The fields of an HPA and of a ScaledObject for their bounds, and the values of absent ones.
+"""The minimum and maximum fields of an HPA and of a ScaledObject, each with its default.
 
-Without pods nothing can be evicted, so the least is 1."""
+The minimum is at least 1 here: without pods there is nothing to evict."""
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")
@@ -34,10 +35,14 @@ _Bound = tuple[int, str]
 _WHEN_PATH = join_path("metadata.annotations", WHEN)
 _MOST_WORDS = 100
 _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
+_VERTICAL = Rule(
+    "vertical-autoscaler", "A VerticalPodAutoscaler has no effect, or conflicts with another object."
+)
+_UNMEASURED = Rule("missing-request", "An autoscaler cannot measure utilization without a resource request.")
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note in each template the warnings about it beside its worker and the other attached templates."""
+    """Note the conflicts of each template with its worker and with other attached templates."""
     owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
     for document in templates:
         if id(document.document) not in owners:
@@ -48,16 +53,16 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
         if kind.group == SCALED_OBJECT.group:
             warn_of_servers(template.mapping("spec"), worker)
         elif kind == BUDGET and (warning := next(_warnings_of_budget(resource, worker), None)):
-            template.warning(f"spec.{warning[0]}", warning[1])
+            template.warning(f"spec.{warning[0]}", BUDGET_RULE(warning[1]))
         elif kind == VPA and resource.template:
             if why := _warning_of_vpa(resource, worker):
-                template.warning("spec", why)
+                template.warning("spec", _VERTICAL(why))
             for place, fault in _warnings_of_policies(resource, worker):
-                template.warning(f"spec.resourcePolicy.{place}", fault)
+                template.warning(f"spec.resourcePolicy.{place}", _VERTICAL(fault))
 
 
 def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """Why a budget fits no number of pods that its versions can have, and the field that is wrong."""
+    """The fields of a budget that do not fit the possible numbers of pods, each with the reason."""
     spec = value_at(budget.template, "spec")
     if not isinstance(spec, dict):
         return
@@ -77,8 +82,8 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
         if not pods:
             continue
         (fewest, least_field), (most, most_field) = pods
-        # minAvailable is compared with the fewest pods that an autoscaler keeps: a draining version can be
-        # idle for days, and such a budget would block each drain of a node for so long
+        # minAvailable is compared with the minimum of the autoscaler: a draining version can be idle for
+        # days, and the budget would block every drain of a node until then
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
             yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
@@ -88,7 +93,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
-    """The fewest and the most pods of versions with these words of `twgen.io/when`; None: unknown."""
+    """The minimum and maximum pods of the versions that `words` of `twgen.io/when` select. None: unknown."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -96,25 +101,28 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
         least, fewest, most, at_most = _BOUNDS[scalers[0].kind == "ScaledObject"]
         low, high = (value_at(scalers[0].template, "spec", field) for field in (least, most))
         if not scalers[0].template or {type(low), type(high)} - {int, type(None)}:
-            return None  # its own check reports the error
+            return None  # the error is already reported
         of = f"of {scalers[0].name}"
         return (low or fewest, f"{least} {of}"), (high or at_most, f"{most} {of}")
     draining = worker.policy.draining_replicas if words == _DRAINING else None
     pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
     if pods is None:
-        # drainingReplicas is for versions that drain: what they had stays without it
+        # without drainingReplicas, a draining version keeps its number of pods, which is unknown here
         pods, field = (1, "replicas by default") if words == _WITH_TRAFFIC else (None, "")
     return ((pods, field), (pods, field)) if pods else None
 
 
 def _of(limit: Any, pods: int) -> int:
-    """The number of pods that a limit means. A percentage is rounded up, as in Kubernetes."""
+    """The limit as a number of pods. As in Kubernetes, a percentage is rounded up."""
     share = share_of(limit)
     return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
 def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
-    """https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md."""
+    """The warning about a VPA and another autoscaler for the same resource.
+
+    https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md
+    """
     if value_at(vpa.template, "spec", "updatePolicy", "updateMode") == "Off":
         return ""
     policies = value_at(vpa.template, "spec", "resourcePolicy", "containerPolicies") or []
@@ -137,7 +145,7 @@ def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
 
 
 def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """The policies of a VPA for containers that the pods do not have, and bounds that no request can meet."""
+    """The policies of a VPA for unknown containers, and its minimums above its maximums, with the reasons."""
     pod = value_at(worker.template.content, "spec") or {}
     names = [str(container.get("name")) for _, container in running_containers(pod)]
     for index, policy in enumerate(
@@ -162,26 +170,27 @@ def _amount(quantity: Any) -> Any:
         return None
 
 
-def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The metrics that an autoscaler cannot measure, each with its path: utilization needs a request.
+def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
+    """The paths in the pod of requests that an autoscaler needs to measure utilization, with warnings.
 
     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
     """
     if value_at(pod, "resources", "requests"):
-        return  # the whole pod has some
+        return  # the pod has requests as a whole
     running = list(running_containers(pod))
     for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
-            yield "containers", f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
+            why = f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
+            yield "containers", _UNMEASURED(why)
         for place, container in running:
             asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
             if only in {"", container.get("name")} and not any(asked):
                 why = f"{autoscaler.name} scales on its utilization; a LimitRange may set it"
-                yield f"{place}.resources.requests.{resource}", f"is missing, but {why}"
+                yield f"{place}.resources.requests.{resource}", _UNMEASURED(f"is missing, but {why}")
 
 
 def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
-    """The resources whose utilization an autoscaler uses, each with its container; empty: all."""
+    """The resources whose utilization an autoscaler measures, each with its container (empty: all)."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
     for metric in _items(spec, "metrics"):
@@ -202,9 +211,9 @@ def _items(spec: Any, field: str) -> list[Any]:
 
 
 def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
-    """The words in the annotation of a template; empty: every version gets a copy."""
+    """The words in the annotation of a template. Empty: every version gets a copy."""
     written = value_at(spec.document.value, "metadata", "annotations", WHEN)
-    # a wrong type is reported together with all annotations
+    # a wrong type is already reported
     if not isinstance(written, str):
         return frozenset()
     words = set()
@@ -223,7 +232,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
 
 
 def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
-    """A version may get copies of both: they share a word, one is for all, or the target has traffic."""
+    """One version may get copies of both: they share a word, one is for all, or the target has traffic."""
     if not first or not other or first & other:
         return True
     return any(

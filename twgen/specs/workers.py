@@ -1,4 +1,4 @@
-"""Read WorkerDeployments."""
+"""WorkerDeployments: their fields, and the checks of these."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,8 +9,20 @@ from typing import Annotated, Any, Literal
 from twgen.model.forms import CUSTOM_BUILD_ID, LINE, NAME
 from twgen.model.paths import Path, value_at, written_path
 from twgen.model.policy import Policy
-from twgen.model.problem import Finding, hidden_character, quoted
-from twgen.model.record_shapes import Hint, Mark, Named
+from twgen.model.problem import (
+    CONFLICT,
+    MISSING_FIELD,
+    NO_EFFECT,
+    NOT_RENDERED,
+    REQUIRED,
+    UNKNOWN_FIELD,
+    UNLIKELY,
+    Finding,
+    Rule,
+    hidden_character,
+    quoted,
+)
+from twgen.model.record_shapes import FieldName, FieldRule, Hint
 from twgen.model.rollout import Driver
 from twgen.model.shapes import INT32, POSITIVE, Findings, Shape, choice, word
 from twgen.model.spec import (
@@ -39,6 +51,14 @@ from twgen.versioning.injection import TASK_QUEUE, with_task_queue
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template, template_json
 
+_CONNECTION = Rule("unknown-connection", "A worker names a connection that is not among the documents.")
+_BUILD_ID = Rule(
+    "custom-build-id", "A custom build ID is changed or ignored, because it is not a valid label."
+)
+_CLOUD = Rule("cloud-namespace", "Temporal Cloud does not have this namespace at this address.")
+_HOOK_LIMIT = Rule("hook-time-limit", "A rollout by hook can take longer than one sync waits for it.")
+_NO_PODS = Rule("no-pods", "A worker without pods runs no workflows.")
+_ROUNDED = Rule("rounded-percentage", "The controller and twgen would ramp to different percentages.")
 _GROUP = CONTROLLER_API.partition("/")[0]
 _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
     "ConfigMap": "configMapKeyRef",
@@ -53,14 +73,14 @@ class ConnectionKind(StrEnum):
     CLUSTER = CLUSTER_CONNECTION
 
 
-# the old name of a Connection resembles ClusterConnection more
+# the old name of Connection is more similar to ClusterConnection, so no name is suggested
 _KIND = choice(*ConnectionKind, guesses=False)
 _API_GROUP = word(_GROUP)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """A reference to a connection that always says its kind and its group."""
+    """A reference to a connection that always includes its kind and its group."""
 
     name: Annotated[str, NAME]
     """The same as connectionRef.name."""
@@ -74,7 +94,7 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionReference:
-    """Which connection a worker has."""
+    """The connection of a worker."""
 
     name: Annotated[str, NAME] = ""
     """The name of the connection."""
@@ -89,15 +109,15 @@ class ConnectionReference:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker reaches Temporal."""
+    """The settings with which a worker reaches Temporal."""
 
-    connection_ref: Annotated[ConnectionReference, Mark.REQUIRED] = ConnectionReference()
+    connection_ref: Annotated[ConnectionReference, FieldRule.REQUIRED] = ConnectionReference()
     """A Connection in the worker's namespace, or a ClusterConnection."""
-    temporal_namespace: Annotated[str, LINE, Mark.REQUIRED] = ""
+    temporal_namespace: Annotated[str, LINE, FieldRule.REQUIRED] = ""
     """The Temporal namespace that the workers poll."""
     task_queue: Annotated[str, LINE] = ""
     """The task queue. Pods get it as TEMPORAL_TASK_QUEUE. If you change it, you get a new version."""
-    custom_build_id: Annotated[str, Named("unsafeCustomBuildID"), CUSTOM_BUILD_ID] = ""
+    custom_build_id: Annotated[str, FieldName("unsafeCustomBuildID"), CUSTOM_BUILD_ID] = ""
     """Your own build ID. If the pod template changes and this build ID does not, Kubernetes replaces the pods
     in place."""
 
@@ -107,11 +127,11 @@ class WorkerFields:
     """The worker: its pods, its connection to Temporal, and its rollout."""
 
     worker_options: Annotated[
-        WorkerOptions, Mark.REQUIRED, Hint("write its connectionRef and its temporalNamespace")
+        WorkerOptions, FieldRule.REQUIRED, Hint("write its connectionRef and its temporalNamespace")
     ] = WorkerOptions()
     """The connection to Temporal, the Temporal namespace, the task queue and the build ID."""
     rollout: Annotated[
-        Rollout, Mark.REQUIRED, Hint("write {strategy: AllAtOnce}, or Progressive with steps, or Manual")
+        Rollout, FieldRule.REQUIRED, Hint("write {strategy: AllAtOnce}, or Progressive with steps, or Manual")
     ] = Rollout(Strategy.MANUAL)
     """How traffic moves to a new version."""
     replicas: Annotated[int | None, INT32] = None
@@ -137,9 +157,10 @@ def parse_worker(
     policy: Policy,
     attached: tuple[AttachedResource, ...],
 ) -> WorkerSpec:
-    """The WorkerSpec of a document. Do not use it if the document has problems.
+    """The WorkerSpec of a document. It is usable only if the document has no problems.
 
-    `connection_of(name, kinds)` returns the Connection of that name and one of these kinds, or a reason.
+    `connection_of(name, kinds)` returns the Connection with that name and one of these kinds, or the reason
+    why there is none.
     """
     spec = document.fields
     written: WorkerFields = spec.read(WORKER)
@@ -166,15 +187,15 @@ def parse_worker(
     )
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
-        options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a valid label value: {cleaned}")
+        why = f"{quoted(custom)} is not a valid label value: {cleaned}"
+        options.warning("unsafeCustomBuildID", _BUILD_ID(why))
     if worker.temporal_namespace == FILL_IN:
-        options.problem(
-            "temporalNamespace", "is not filled in yet: write the namespace that the program polls"
-        )
+        why = "is not filled in yet: write the namespace that the program polls"
+        options.problem("temporalNamespace", NOT_RENDERED(why))
     is_sound = all(finding.path != options.at("temporalNamespace") for finding in spec.findings.problems)
     address, name = worker.connection.host_port, worker.connection.tls_server_name
     if is_sound and (warning := why_not_of_cloud(address, name, worker.temporal_namespace)):
-        options.warning("temporalNamespace", warning)
+        options.warning("temporalNamespace", _CLOUD(warning))
     _warn_of_no_effect(spec, options, worker)
     check_template(spec, worker, wrong)
     return worker
@@ -190,20 +211,21 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
             f"Connection {worker.connection.name} has neither mutualTLSSecretRef nor apiKeySecretRef: the"
             " controlPlaneSecretRef of its RolloutPolicy has no effect"
         )
-        options.warning("connectionRef", message)
+        options.warning("connectionRef", NO_EFFECT(message))
     is_long = worker.rollout.strategy is Strategy.MANUAL or worker.rollout.pauses >= worker.policy.hold_for
     if worker.policy.driver is Driver.HOOK and is_long:
         message = "can take longer than holdFor of its RolloutPolicy, and then only another sync continues it"
-        spec.warning("rollout", f"{message}: driver Job has no such limit")
+        spec.warning("rollout", _HOOK_LIMIT(f"{message}: driver Job has no such limit"))
     autoscalers = [item for item in worker.attached if item.autoscales]
-    # if only some versions get the autoscaler, spec.replicas still applies to the others
+    # spec.replicas still applies to versions that do not get the autoscaler
     autoscaler = next((item for item in autoscalers if not item.when), None)
     spec.warn_of_many_pods("replicas")
     if worker.says_zero:
-        spec.warning("replicas", "is 0: no pods run, even for versions that have traffic or workflows")
+        why = "is 0: no pods run, even for versions that have traffic or workflows"
+        spec.warning("replicas", _NO_PODS(why))
     if worker.replicas is not None and autoscaler:
         message = f"{worker.replicas} has no effect: attached template {autoscaler.name} sets the replicas"
-        spec.warning("replicas", f"{message}; remove one of the two")
+        spec.warning("replicas", NO_EFFECT(f"{message}; remove one of the two"))
 
 
 def _connection(
@@ -214,41 +236,41 @@ def _connection(
     place: ConnectionReference | ObjectReference = reference
     if reference.object_ref:
         place, fields = reference.object_ref, fields.mapping("objectRef")
-    # if the kind is wrong, nothing else is reported
+    # an invalid kind is already reported, so both kinds are searched
     is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
     kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
     connection = connection_of(place.name, kinds)
     if isinstance(connection, Connection):
         return connection
     if place.name:
-        fields.problem("name", connection)
+        fields.problem("name", _CONNECTION(connection))
     return Connection(place.name, "")
 
 
 def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
     if not reference.object_ref:
         if not reference.name:
-            fields.problem("name", "must not be empty" if fields.has("name") else "is required")
+            fields.problem("name", "must not be empty" if fields.has("name") else REQUIRED)
         return
     for name in ("name", "kind", "apiGroup"):
         if fields.has(name):
-            fields.problem(name, f"conflicts with objectRef: write only objectRef.{name}")
+            fields.problem(name, CONFLICT(f"conflicts with objectRef: write only objectRef.{name}"))
     if reference.object_ref.namespace is not None:
         where = f"a {CONNECTION} is in the worker's namespace, a {CLUSTER_CONNECTION} in none"
         fields.problem("objectRef.namespace", f"must be left out: {where}")
 
 
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
-    """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash.
+    """The stored form of the pod template, the build ID, and the problems. With any, there is no build ID.
 
     The task queue is part of the template: a worker that polls another queue is another version.
     """
     value = spec.raw("template")
     if value is None:
         if isinstance(spec.raw("deployment"), dict):
-            spec.problem("deployment.template", "is required")
-        elif not spec.has("deployment"):  # of another type it is told by itself
-            spec.problem("template", "is required")
+            spec.problem("deployment.template", REQUIRED)
+        elif not spec.has("deployment"):  # a wrong type is already reported
+            spec.problem("template", REQUIRED)
         return PodTemplate({}, ""), "", ()
     stored = stored_template(value, spec.at("template"), spec.findings.most)
     spec.findings.add_problems(stored.problems)
@@ -264,7 +286,8 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
         if variable["name"] == TASK_QUEUE
     ]
     for place in by_hand:
-        pod.problem(place, f"workerOptions.taskQueue sets {TASK_QUEUE} too: set only one of them")
+        wrong = f"workerOptions.taskQueue sets {TASK_QUEUE} too: set only one of them"
+        pod.problem(place, CONFLICT(wrong))
     is_added = task_queue and not by_hand
     text = template_json(with_task_queue(stored.value, task_queue) if is_added else stored.value)
     content = loads(text)
@@ -282,21 +305,21 @@ def _check_worker(spec: Fields, worker: WorkerFields) -> None:
             spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
     elif ready >= 86_400:
         why = f"{ready} keeps a rollout waiting for a day or more"
-        spec.warning("minReadySeconds", f"{why}: check the number of seconds")
+        spec.warning("minReadySeconds", UNLIKELY(f"{why}: check the number of seconds"))
 
 
 def _check_rollout(fields: Fields, rollout: Rollout) -> None:
-    # an unknown strategy is reported already, and may have steps
+    # an unknown strategy, which may have steps, is already reported
     if fields.raw("strategy") != rollout.strategy:
         return
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
-        fields.problem("steps", "is required: Progressive needs at least one step")
+        fields.problem("steps", MISSING_FIELD("is required: Progressive needs at least one step"))
     elif rollout.steps and rollout.strategy is Strategy.MANUAL:
-        fields.warning(
-            "steps", "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
-        )
+        why = "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
+        fields.warning("steps", NO_EFFECT(why))
     elif rollout.steps and rollout.strategy is Strategy.ALL_AT_ONCE:
-        fields.warning("steps", f"have no effect: strategy {rollout.strategy} has no steps")
+        why = f"have no effect: strategy {rollout.strategy} has no steps"
+        fields.warning("steps", NO_EFFECT(why))
     before: float = 0
     for step_fields, step in zip(fields.mappings("steps"), rollout.steps, strict=False):
         if 0 < step.percentage <= before:
@@ -304,24 +327,25 @@ def _check_rollout(fields: Fields, rollout: Rollout) -> None:
             step_fields.problem("rampPercentage", wrong)
         before = max(before, step.percentage)
     if rollout.gate is None and "gate" in fields.value:
-        fields.warning("gate", "is empty: new versions have no gate")
+        fields.warning("gate", NO_EFFECT("is empty: new versions have no gate"))
 
 
 def _check_step(fields: Fields, step: RolloutStep) -> None:
     if step.percentage != int(step.percentage):
         rounded = f"the controller would round {step.percentage:g} down to {int(step.percentage)}"
-        fields.warning("rampPercentage", rounded)
+        fields.warning("rampPercentage", _ROUNDED(rounded))
     if fields.has("gate"):
-        fields.problem("gate", "is not read: write the gate of a step in spec.steps of a RolloutPolicy")
+        wrong = "is not read: write the gate of a step in spec.steps of a RolloutPolicy"
+        fields.problem("gate", UNKNOWN_FIELD(wrong))
 
 
 def _check_gate(fields: Fields, gate: Gate) -> None:
     if fields.has("input") and fields.has("inputFrom"):
-        fields.problem("inputFrom", "a gate has input or inputFrom, not both")
+        fields.problem("inputFrom", CONFLICT("a gate has input or inputFrom, not both"))
     encoding = gate.encoding
     if encoding is Encoding.BINARY_MESSAGE and not gate.message_type:
-        fields.problem("messageType", "must not be empty" if fields.has("messageType") else "is required")
-    # an unknown encoding is reported already, and the rest cannot be checked
+        fields.problem("messageType", "must not be empty" if fields.has("messageType") else REQUIRED)
+    # an unknown encoding is already reported, and the rest cannot be checked
     if gate.message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
         messages = " or ".join(item for item in Encoding if item.is_message)
         fields.problem(
@@ -330,7 +354,7 @@ def _check_gate(fields: Fields, gate: Gate) -> None:
     if encoding.is_binary and not fields.has("inputFrom"):
         fields.problem("encoding", f"{encoding} needs bytes, which a spec cannot contain: write inputFrom")
     elif fields.has("encoding") and not (fields.has("input") or fields.has("inputFrom")):
-        fields.warning("encoding", "has no effect: the gate has neither input nor inputFrom")
+        fields.warning("encoding", NO_EFFECT("has no effect: the gate has neither input nor inputFrom"))
 
 
 def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | None:
@@ -339,7 +363,7 @@ def _read_gate_input(value: Any, path: Path, findings: Findings) -> GateInput | 
         kind: source.get(name, SECRET_KEY) for kind, name in _GATE_INPUTS.items() if source.has(name)
     }
     if len(references) != 1:
-        source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
+        source.problem("", CONFLICT("must have exactly one of configMapKeyRef and secretKeyRef"))
     source.close(*_GATE_INPUTS.values())
     inputs = [GateInput(kind, key.name, key.key) for kind, key in references.items() if key]
     return inputs[0] if inputs else None

@@ -1,4 +1,4 @@
-"""Build IDs, the same as the Temporal Worker Controller's, and the hashes that a version records."""
+"""Build IDs, equal to those of the Temporal Worker Controller, and the hashes that a version records."""
 
 import re
 from functools import cache, lru_cache
@@ -12,7 +12,7 @@ _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
 def image_version(image: str) -> str:
-    """Return the tag of an image reference, else its digest's hex digits, else its path without the registry.
+    """Return the tag of an image reference, or else its digest in hex, or else its path without the registry.
 
     Text that is not an image reference is returned unchanged.
     """
@@ -31,7 +31,7 @@ def is_image(text: str) -> bool:
 
 
 def image_tag(image: str) -> str:
-    """Return the tag in the text of an image, which need not be valid; "" without one."""
+    """Return the tag in a text that may be an invalid image reference; "" if there is none."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
@@ -59,8 +59,8 @@ _LOW_32_BITS = 0xFFFFFFFF
 def build_id(template_json: str, image: str, custom: str) -> str:
     """Return the build ID of a stored pod template.
 
-    `template_json` is Go's JSON of the template, `image` the image of its first container ("" for none),
-    `custom` the build ID that the spec asks for ("" for none; one that cleaning leaves empty counts as none).
+    `template_json` is Go's JSON of the template, `image` the image of its first container ("" for none), and
+    `custom` the build ID in the spec ("" for none). It is ignored if nothing is left after cleaning.
     """
     if cleaned := cleaned_build_id(custom):
         return cleaned[:LONGEST_BUILD_ID]
@@ -72,17 +72,17 @@ def build_id(template_json: str, image: str, custom: str) -> str:
 
 
 def cleaned_build_id(text: str) -> str:
-    """Return text with `-` for characters not allowed in a label value, and no separators at its ends."""
+    """Replace the characters that a label value cannot have by `-`, and strip separators at both ends."""
     return _NOT_A_LABEL.sub("-", text).strip("-._")
 
 
 def may_be_ours(text: str) -> bool:
-    """The build ID can be twgen's: it is a valid label value, as every object of a version has one."""
+    """The build ID could be twgen's: it is a valid label value, as on all objects of a version."""
     return len(text) <= LONGEST_BUILD_ID and cleaned_build_id(text) == text
 
 
 def _fnv32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash; four bytes at a time, because this loop is most of a build ID's cost."""
+    """Return the 32-bit FNV-1a hash. The loop takes four bytes at a time, because it dominates the cost."""
     value, prime = _FNV_OFFSET, _FNV_PRIME
     left_over = len(data) % 4
     fours = iter(data[: len(data) - left_over])

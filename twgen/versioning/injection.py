@@ -1,4 +1,4 @@
-"""The variables and volumes for a version's pods to connect to Temporal, as the controller injects them."""
+"""The variables and volumes with which pods connect to Temporal. The controller injects the same."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ class _Names(NamedTuple):
 
 
 _OLDER_TLS = ("", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH")
-# the older names are read by workers that were built for older releases of the controller
+# workers that were built for older releases of the controller read the older names
 _NAMES = {
     EnvironmentNames.CURRENT: _Names(
         "TEMPORAL_ADDRESS",
@@ -46,9 +46,9 @@ BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
-"""The variables with a worker's place in Temporal; older generations have another name for the first."""
+"""The variables for address, namespace and Worker Deployment. Older sets of names have another first one."""
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
-"""The variable for a spec's `taskQueue`, a part of the pod template itself in every generation."""
+"""The variable for a spec's `taskQueue`. It is part of the pod template in every set of variable names."""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
@@ -77,21 +77,21 @@ class Injection:
     mounts: tuple[dict[str, Any], ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
     holders: frozenset[str] | None = None
-    """The only containers that get its credentials; None: every container gets them."""
+    """The only containers that get the credentials. None: all containers get them."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its variables and volumes, which differ."""
+        """The names of its variables and volumes. No variable has the name of a volume."""
         return frozenset(item["name"] for item in (*self.variables, *self.volumes))
 
     def of_build_id(self, build_id: str) -> "Injection":
-        """The same for another version, with its build ID in the variable for that."""
+        """The same injection with another version's build ID."""
         new = {name: {"name": name, "value": build_id} for name in BUILD_IDS}
         return replace(self, variables=tuple(new.get(item["name"], item) for item in self.variables))
 
 
-class Place(NamedTuple):
-    """The home of a pod template's worker in Temporal; empty texts: the template does not say."""
+class PodConnection(NamedTuple):
+    """The Temporal settings in a pod template's variables. Empty: there is no such variable."""
 
     address: str = ""
     temporal_namespace: str = ""
@@ -150,10 +150,9 @@ def _with_secret(variables: tuple[dict[str, Any], ...], volume: str, folder: str
 
 
 def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
-    """The pod with the `new` injection.
+    """The pod with the `new` injection in place of the variables and volumes named in `replacing`.
 
-    Its variables and volumes with names in `replacing` are removed; those that stay keep their places, and
-    nothing else is changed.
+    All others keep their order, and nothing else is changed.
     """
     removed = frozenset(replacing)
     containers = []
@@ -169,16 +168,16 @@ def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> d
 
 
 def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
-    """The pod template of the spec with a task queue in the variables of its containers.
+    """The spec's pod template with the task queue in a variable of each container.
 
-    It is part of the hashed template, and is kept as long as the version exists: it is never injected again.
+    The variable is part of the hashed template, so it stays as long as the version exists.
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
 
 
 def task_queue_of(template: Mapping[str, Any]) -> str:
-    """The task queue in the variables of a pod template; empty: there is none, or there are several."""
+    """The task queue in a pod template's variables. Empty: there is none, or there are several."""
     queues = {
         variable.get("value") or ""
         for container in value_at(template, "spec", "containers") or ()
@@ -194,7 +193,7 @@ def build_id_variable(environment: EnvironmentNames) -> str:
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """The injection under these names: the pod's volumes, and the container with the most such variables."""
+    """The injection with these names: the pod's volumes, and the container with the most such variables."""
 
     def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
         return tuple(item for item in owner.get(field) or () if item.get("name") in names)
@@ -215,7 +214,7 @@ def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
 
 
 def names_found(pod: Pod) -> frozenset[str]:
-    """The names in the pod that an injection of any generation may have."""
+    """The names in the pod that an injection, with any set of variable names, could have added."""
     names = {volume.get("name") for volume in pod.get("volumes") or ()}
     for container in pod.get("containers") or ():
         names.update(variable.get("name") for variable in container.get("env") or ())
@@ -223,19 +222,19 @@ def names_found(pod: Pod) -> frozenset[str]:
 
 
 def is_ever_injected(name: str) -> bool:
-    """A spec may give pods a variable of this name, in one generation or another."""
+    """Some spec could give pods a variable of this name, with one of the sets of variable names."""
     return name in _EVER_INJECTED or name == TASK_QUEUE
 
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
-    """The generation that these names belong to; None: none."""
+    """The set of variable names that these names belong to. None: they belong to none."""
     by_build_id = (generation for generation, variable in _NAMES.items() if variable.build_id in names)
     by_address = (generation for generation, variable in _NAMES.items() if variable.address in names)
     return next(chain(by_build_id, by_address), None)
 
 
 def possible_names(pod: Pod) -> list[frozenset[str]]:
-    """Every set of names that one injection may have added to the pod, the largest first."""
+    """All combinations of names that one injection could have added to the pod, the largest first."""
     present = names_found(pod)
     possible = set()
     for variable in _NAMES.values():
@@ -250,15 +249,15 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 
 
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
-    """The values under these names have the recorded hash of a connection, or no hash was recorded.
+    """The values with these names have the recorded hash of a connection, or no hash was recorded.
 
-    So a key that the team added itself is not taken for an injected one.
+    Therefore a key that the team added itself is not mistaken for an injected one.
     """
     return recorded_hash in {"", connection_hash(_connection_in(injection_found(pod, names)))}
 
 
 def is_injected_throughout(pod: Pod, names: frozenset[str], worker_deployment: str, build_id: str) -> bool:
-    """Under these names, every container and the pod have what one connection injects for this version."""
+    """Every container and the pod have exactly these names, with the values for this version."""
     injected = injection_found(pod, names)
     namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
     identity = Identity(namespace, worker_deployment, build_id)
@@ -282,16 +281,16 @@ def _connection_in(injected: Injection) -> Connection:
     )
 
 
-def place_of(pod: Pod) -> Place:
-    """The place in the variables of the first container that has any of these."""
+def place_of(pod: Pod) -> PodConnection:
+    """The settings from the first container that has any of these variables."""
     for values in map(_values, pod.get("containers") or ()):
         if not _PLACES.isdisjoint(values):
-            return Place(_address(values), values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
-    return Place()
+            return PodConnection(_address(values), values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
+    return PodConnection()
 
 
 def build_ids_in_pod(pod: Pod) -> tuple[str, ...]:
-    """The build IDs in the variables of the first container with the name of its Worker Deployment."""
+    """The build IDs in the first container whose variables name its Worker Deployment."""
     for values in map(_values, pod.get("containers") or ()):
         if DEPLOYMENT in values:
             return tuple(values[name] for name in sorted(BUILD_IDS & values.keys()) if values[name])

@@ -1,6 +1,6 @@
-"""Names, labels and annotations of a version's objects, the same as the Temporal Worker Controller's.
+"""Names, labels and annotations of a version's objects, equal to those of the Temporal Worker Controller.
 
-And marks: the decisions of people and rollouts about a version, as its metadata in Temporal keeps them.
+Also marks: decisions of people and rollouts about a version, which are kept in its metadata in Temporal.
 """
 
 import re
@@ -17,7 +17,7 @@ from twgen.model.values import dataclass
 
 
 class Lifetime(Enum):
-    """What ends a mark, beside the command that takes it back.
+    """The event that ends a mark, unless a command has withdrawn it before.
 
     A stay of a version begins when it is created, gets a share of the traffic, becomes current, or loses its
     share. The value completes the sentence "the mark of a version counts until ...".
@@ -30,18 +30,18 @@ class Lifetime(Enum):
 
 
 class MarkKey(StrEnum):
-    """The key of a mark in the metadata of a version; its docstring says what the mark does."""
+    """The key of a mark in the metadata of a version. Its docstring names the mark's author and effect."""
 
     lifetime: Lifetime
 
     def __new__(cls, key: str, lifetime: Lifetime) -> Self:
-        """Make the key, which cannot be declared without a lifetime."""
+        """Make the key. A key without a lifetime is an error."""
         made = str.__new__(cls, key)
         made._value_, made.lifetime = key, lifetime
         return made
 
-    # what stops a rollout survives the end of its ramp: a person who pauses a version and then takes its
-    # share away by hand does not want it back a second later
+    # a mark that stops a rollout survives the end of the ramp: after a person has paused a version and then
+    # removed its share by hand, the rollout must not restore the share
     PAUSED = "twgen.io/paused", Lifetime.RETURN
     """`twgen pause`, or a rollout whose policy pauses it: the share of the version does not grow."""
     ABORTED = "twgen.io/aborted", Lifetime.RETURN
@@ -51,7 +51,7 @@ class MarkKey(StrEnum):
     GATE_ATTEMPT = "twgen.io/gate-attempt", Lifetime.STAY
     """`twgen retry`, or a gate of a step that failed: the attempt at its gates that counts (`attempt`)."""
     MOVED_BY = "twgen.io/moved-by", Lifetime.STAY
-    """Every change of traffic: its author, the new share (`percentage`) and the `gates` that it is past."""
+    """Every change of traffic: its author, the new share (`percentage`), and the `gates` already passed."""
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
     """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
@@ -64,11 +64,11 @@ TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
 CONNECTION_HASH = "temporal.io/connection-spec-hash"
 IDENTITY = "twgen.io/identity"
 INJECTED = "twgen.io/injected"
-"""The names of variables and volumes that were injected into a Deployment's pods, joined by commas."""
+"""The names of the variables and volumes that were injected into a Deployment's pods, joined by commas."""
 ATTACHED = "twgen.io/attached"
 """The attached objects of a version, as `Kind/name`, joined by commas."""
 ADDED = "twgen.io/added"
-"""On a Deployment: the objects that its rollout attached, which a render may not name yet, as `Kind/name`."""
+"""On a Deployment: objects attached by its rollout that a render might not name yet, as `Kind/name`."""
 GONE = "twgen.io/gone"
 """On a Deployment: its attached objects that were deleted since it was rendered, as `Kind/name`."""
 PATCHED = "twgen.io/patched"
@@ -83,14 +83,14 @@ HELM_HOOK = "helm.sh/hook"  # Argo CD treats it as its own hook
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
-"""Excludes an object from the health of its application; a sync with a hook still waits for it."""
+"""Excludes an object from its application's health. A sync with a hook still waits for the object."""
 SKIP = "Skip"
-"""As a hook: Argo CD keeps the object, and applies it in no sync."""
+"""With this hook, Argo CD keeps the object and never applies it."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
-"""A link next to an object in Argo CD, as `title|URL`; the source is its user guide, "External URL Links"."""
+"""A link next to an object in Argo CD, as `title|URL` (see "External URL Links" in its user guide)."""
 DASHBOARD_LINK = "link.argocd.argoproj.io/dashboard"
-"""Another one, to the row of a worker on the page of `twgen tick`."""
+"""Another link, to the worker's row on the page of `twgen tick`."""
 REFRESH = "argocd.argoproj.io/refresh"
 """On an Application: asks Argo CD to read it again."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
@@ -104,19 +104,19 @@ ROLLOUT = "twgen.io/rollout"
 """The label of the objects and the status of a rollout, with the worker's name."""
 INTENT_HASH = "twgen.io/intent-hash"
 DRIVER = "twgen.io/driver"
-"""On an intent that no Job carries out: `Tick`."""
+"""On an intent whose rollout is not run by a Job: `Tick`."""
 TAKEN_OVER = "twgen.io/taken-over"
-"""On an intent whose hook Argo CD skipped, with its hash: `twgen tick` carries it out."""
+"""On an intent whose hook Argo CD skipped: the intent's hash. `twgen tick` runs the rollout."""
 REPLAY = "twgen.io/replay"
 """The label of the Jobs that replay histories, with the worker's name."""
 REPLAY_OF = "twgen.io/replay-of"
-"""On such a Job: a hash of the version and of the replay's settings."""
+"""On a replay Job: a hash of the version and of the replay's settings."""
 PLAN_HASH = "twgen.io/plan-hash"
-"""On an intent: the hash of the part of the render that depended on the world of that time."""
+"""On an intent: the hash of the part of the render that depended on the state of the servers."""
 API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
 """The variable that names a file with the API key, in the Pod of a rollout."""
 PROMETHEUS_SECRETS = "/etc/twgen/rollout/prometheus"
-"""The folder with a subfolder for the Secret of each Prometheus, in the Pod of a rollout."""
+"""In the Pod of a rollout: the folder with a subfolder for each Prometheus server's Secret."""
 PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "token",
     "username",
@@ -124,16 +124,16 @@ PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "ca.crt",
 )
 PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA)
-"""The keys of such a Secret; all of them may be absent."""
+"""The keys of a Prometheus server's Secret. Each is optional."""
 
 PAUSED = MarkKey.PAUSED.value
-"""On an intent: it freezes the whole rollout, including changes that take a share back."""
+"""On an intent: freezes the whole rollout, even changes that reduce a share."""
 REQUEST = "twgen.io/request"
-"""On the status of a rollout: what a person requests, as JSON. Whoever answers it removes it."""
+"""On the status of a rollout: a person's request, as JSON. The program that answers it removes it."""
 ABORT_REQUEST = "twgen.io/abort-request"
-"""The same for an abort, which has its own annotation, so that no other request can take its place."""
+"""The same for an abort. It has its own annotation, so that other requests cannot replace it."""
 REQUEST_ANNOTATIONS = (ABORT_REQUEST, REQUEST)
-"""In the order in which they are answered."""
+"""The annotations of requests, in the order of the answers."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -143,7 +143,7 @@ DEPLOYMENT_API = "apps/v1"
 
 NOT_PRUNED = "Prune=false"
 APPLIED_BY_SERVER = "ServerSideApply=true"
-"""One of Argo CD's sync options."""
+"""A sync option of Argo CD."""
 
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47
@@ -154,7 +154,7 @@ _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def is_dns_name(text: object) -> bool:
-    """The text is a valid Kubernetes name, so it cannot mean anything else in a command or a path."""
+    """The text is a valid Kubernetes name, so it is safe in a command or a path."""
     return isinstance(text, str) and _DNS_NAME.fullmatch(text) is not None
 
 
@@ -166,7 +166,7 @@ def versioned_deployment_name(worker: str, build_id: str) -> str:
 def generated_name(*parts: str) -> str:
     """Return a DNS name of two or three parts joined by `-`, at most 47 characters.
 
-    If that is longer: the first 10 bytes of each, and 10 hex digits of the SHA-256 of the whole.
+    A longer name becomes the first 10 bytes of each part, and 10 hex digits of the SHA-256 of the name.
     """
     name = "-".join(parts)
     if len(name.encode()) > _LONGEST_NAME:
@@ -177,7 +177,7 @@ def generated_name(*parts: str) -> str:
 
 @lru_cache(10_000)
 def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
-    """Return the name of a version's copy of an attached resource: at most 38 characters, and a hash."""
+    """Return the name of a version's copy of an attached resource: at most 38 characters, then a hash."""
     digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED]
     readable = _dns_cleaned(f"{worker}-{resource}-{build_id}")[: _LONGEST_NAME - 1 - _HASH_OF_ATTACHED]
     return f"{readable.rstrip('-')}-{digest}"
@@ -209,12 +209,12 @@ def replay_labels(worker: str) -> dict[str, str]:
 
 
 def replay_selector(worker: str) -> str:
-    """Return the label selector of these Jobs."""
+    """Return the label selector of a worker's replay Jobs."""
     return f"{REPLAY}={replay_labels(worker)[REPLAY]}"
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return the name of a kind's resource in the API: by custom its English plural."""
+    """Return the name of a kind's resource in the API, which is usually the English plural."""
     name = kind.lower()
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
@@ -230,7 +230,7 @@ def selector_labels(worker: str, build_id: str) -> dict[str, str]:
 
 
 def truncated(text: str, size: int) -> str:
-    """Return the first `size` bytes of text, as Go cuts; a character cut in two becomes U+FFFD."""
+    """Return the first `size` bytes of text, as in Go. A character that is cut in two becomes U+FFFD."""
     return text[:size] if text.isascii() else text.encode()[:size].decode(errors="replace")
 
 
@@ -239,7 +239,7 @@ def _dns_cleaned(text: str) -> str:
 
 
 METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-"""The labels with which metrics name a version; the controller accepts each as placeholder: `{{label}}`."""
+"""The labels that name a version in metrics. The controller accepts each as a placeholder: `{{label}}`."""
 FIELD_PLACEHOLDERS = ("DeploymentName", "BuildID", "TemporalNamespace")
 """The placeholders that are written as fields: `{{ .BuildID }}`."""
 _PLACEHOLDER = re.compile(
@@ -249,12 +249,12 @@ _PLACEHOLDER = re.compile(
 
 
 def unknown_placeholder(text: str) -> bool:
-    """The text contains something like a placeholder that is not one."""
+    """The text contains `{{` that does not belong to a known placeholder."""
     return may_have_placeholders(text) and may_have_placeholders(_PLACEHOLDER.sub("", text))
 
 
 def may_have_placeholders(text: str) -> bool:
-    """The text may have placeholders; otherwise it is the same for every version."""
+    """The text may have placeholders. A text without any is the same for every version."""
     return "{{" in text
 
 
@@ -267,7 +267,7 @@ def tells_versions_apart(text: str) -> bool:
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
-    """The value of each placeholder in objects attached to a version; METRIC_LABELS are the controller's.
+    """The value of each placeholder in the objects of a version. METRIC_LABELS are the controller's own.
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
@@ -282,7 +282,7 @@ def placeholders(
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
-    """The text with the names in the place of their placeholders."""
+    """The text with each placeholder replaced by its name."""
     if not may_have_placeholders(text):
         return text
     return _PLACEHOLDER.sub(lambda match: names[match[1] or match[2]], text)
@@ -294,22 +294,22 @@ class Mark:
 
     key: MarkKey
     by: str = ""
-    """The identity of the author; empty: it does not say."""
+    """The identity of the author. Empty: unknown."""
     at: datetime | None = None
-    """The time, by the author's clock; None: unknown."""
+    """The time, by the author's clock. None: unknown."""
     because: str = ""
-    """The reason of a rollout; empty: a person decided."""
+    """The reason of a rollout. Empty: a person decided."""
     stay: datetime | None = None
-    """When the stay began that it was made in, as Temporal said then; None: it does not say."""
+    """The start of the stay in which the mark was made, by Temporal's clock. None: unknown."""
     was_ramping: bool = False
-    """The version had a share of the traffic then; only where it says of which stay it is."""
+    """The version was ramping then. It is set only together with `stay`."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Other entries of a mark with this key."""
+    """The other entries of the mark."""
 
     @property
     def made_in(self) -> datetime | None:
-        """A moment of the stay that it belongs to; None: it does not say."""
-        # two clocks are never compared where the stay is recorded; a mark written by hand has only its time
+        """A moment in the stay that the mark belongs to. None: unknown."""
+        # with a recorded stay, no two clocks are compared; a mark written by hand has only its time
         return self.stay or self.at
 
 
@@ -317,7 +317,7 @@ _OWN_FIELDS = {"by", "at", "because", "stay", "ramping"}
 
 
 def read_mark(key: MarkKey, value: Any) -> Mark | None:
-    """A mark as metadata holds it; None: there is none, or a command took it back (`false`)."""
+    """Read a mark from metadata. None: there is none, or a command has withdrawn it (`false`)."""
     if value is None or value is False:
         return None
     if not isinstance(value, Mapping):
@@ -329,7 +329,7 @@ def read_mark(key: MarkKey, value: Any) -> Mark | None:
 
 
 def write_mark(mark: Mark) -> dict[str, Any]:
-    """The mark as metadata holds it; `read_mark` reads it back."""
+    """The entries in metadata from which `read_mark` makes the mark."""
     entries = {
         "by": mark.by,
         "at": format_time(mark.at) if mark.at else "",

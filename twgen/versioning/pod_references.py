@@ -1,22 +1,22 @@
-"""The ConfigMaps and Secrets that pods name, and the hashes in names that kustomize generates."""
+"""The ConfigMaps and Secrets that pods refer to, and the hashes in names that kustomize generates."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 _HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
-"""The names of objects that kustomize generates: sigs.k8s.io/kustomize/api/hasher."""
+"""A name that kustomize has generated: sigs.k8s.io/kustomize/api/hasher."""
 _KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
 
 
 def name_without_hash(name: str) -> str:
-    """The name of a generated object before kustomize added the hash; empty: there is no hash."""
+    """The name before kustomize added the hash; empty if there is no hash."""
     match = _HASHED.fullmatch(name)
     return match[1] if match else ""
 
 
 def referenced_objects(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kind and name of all ConfigMaps and Secrets that a pod names."""
+    """The kind and name of each ConfigMap and Secret that a pod refers to."""
     for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         variables = (item.get("valueFrom") or {} for item in container.get("env") or ())
         for source in (*(container.get("envFrom") or ()), *variables):

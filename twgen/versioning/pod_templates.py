@@ -1,4 +1,4 @@
-"""A version's pod template: as the spec describes it, and its part that came from the spec."""
+"""The pod template of a version: making it from the spec, and finding the spec's part in it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ Template = Mapping[str, Any]
 
 
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
-    """The pod template of the spec's target, with everything that the controller adds to it."""
+    """The pod template of the spec's target, with all additions of the controller."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     new = injection(spec.connection, identity, spec.policy.environment, spec.policy.credential_containers)
     pod = with_injection(spec.template.content["spec"], new)
@@ -43,7 +43,7 @@ def described_template(spec: WorkerSpec) -> dict[str, Any]:
 def marked_template(
     spec: WorkerSpec, build_id: str, content: Template, hashes: dict[str, str], pod: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A pod template of this content and pod, with a version's labels and these hashes."""
+    """A pod template with this content and pod, the version's labels, and these hashes."""
     metadata = content.get("metadata") or {}
     return {
         "metadata": {
@@ -57,9 +57,9 @@ def marked_template(
 def reconnected(
     spec: WorkerSpec, build_id: str, manifest: Mapping[str, Any], replaced: frozenset[str]
 ) -> dict[str, Any]:
-    """A recorded Deployment with the spec's connection in place of these names of its pods."""
+    """A recorded Deployment whose injected names are replaced by the spec's connection."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
-    # code that reads the names of one generation does not find another generation's
+    # the code in the image may read only one of the sets of variable names
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     generation = generation_of(replaced) or spec.policy.environment
     holders = injection_found(template["spec"], replaced).holders
@@ -76,7 +76,7 @@ def reconnected(
 
 
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
-    """The spec's part of a version's pod template that was rendered with these names injected."""
+    """The spec's part of a version's pod template, in which these names were injected."""
     metadata = dict(template.get("metadata") or {})
     for field, own in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
@@ -89,9 +89,10 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
 
 
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names that were injected into a Deployment's pods, from its own annotation, or by its hash.
+    """The names that were injected into a Deployment's pods, by its annotation or its hash.
 
-    None: neither shows it, so all of them may be the team's own. `manifest` has no defaults of an API server.
+    None: neither shows them, so the team itself may have written them all. `manifest` must not contain
+    defaults of an API server.
     """
     template = manifest["spec"]["template"]
     names = value_at(manifest, "metadata", "annotations", INJECTED)
@@ -116,10 +117,9 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
 def fits_injection(
     template: Template, injected: frozenset[str], worker_deployment: str, build_id: str
 ) -> bool:
-    """Under these names, every container has the injection of the recorded connection for this version.
+    """In every container, these names have the values of the recorded connection for this version.
 
-    The hash is of the address, the TLS server name and the Secret; nothing recorded vouches for the Temporal
-    namespace.
+    The recorded hash covers the address, the TLS server name and the Secret, but not the Temporal namespace.
     """
     pod, recorded = template["spec"], annotation_of(template, CONNECTION_HASH)
     is_whole = is_injected_throughout(pod, injected, worker_deployment, build_id)
@@ -127,5 +127,5 @@ def fits_injection(
 
 
 def annotation_of(template: Template, name: str) -> str:
-    """The value of an annotation of a pod template; empty: it has none."""
+    """The value of a pod template's annotation; empty if there is none."""
     return value_at(template, "metadata", "annotations", name) or ""

@@ -1,9 +1,9 @@
-"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`) as Go writes them after reading them."""
+"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`) in the form that Go writes."""
 
 import re
 from functools import lru_cache
 
-# the lookaheads leave only one way to match, or a long text would take the square of its length
+# the lookaheads leave only one way to match: otherwise a long text would take quadratic time
 _QUANTITY = re.compile(r"([+-]?0*(?!0)([0-9]*)(?:\.([0-9]*))?)(?![0-9])([eEinumkKMGTP]*[+-]?[0-9]*)")
 _SCIENTIFIC = re.compile(r"[eE][+-]?[0-9]+")
 _DIGIT = re.compile(r"[0-9]")
@@ -26,8 +26,8 @@ _PLAIN_FLOAT_FROM, _PLAIN_FLOAT_BELOW = 1e-6, 1e21
 def canonical_quantity(text: str) -> str:
     """Return the text that Go's `resource.Quantity` marshals to after parsing `text`, or raise ValueError.
 
-    The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that already looks canonical
-    keeps its text (`+5k`, `01`); any other is rounded away from zero to nano and gets the largest suffix that
+    The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that looks canonical is not
+    changed (`+5k`, `01`). Any other is rounded away from zero to nano, and gets the largest suffix that
     leaves no fraction.
     """
     number, whole, fraction, suffix = _parts(text)
@@ -39,9 +39,9 @@ def canonical_quantity(text: str) -> str:
 
 
 def quantity_text(value: str | float) -> str:
-    """Return a quantity, which may be written as a number, as the text that Go parses: the number's JSON.
+    """Return the text that Go parses. For a quantity that is written as a number, it is the number's JSON.
 
-    As in Go, a whole number outside int64 is a float, and a float from 1e21 up or below 1e-6 has an exponent.
+    As in Go, whole numbers outside int64 are floats, and floats from 1e21 or below 1e-6 have an exponent.
     """
     if isinstance(value, str):
         return value
@@ -59,7 +59,7 @@ def quantity_text(value: str | float) -> str:
 
 @lru_cache(maxsize=4096)
 def quantity_nanos(value: str | float) -> int:
-    """Return a quantity in nanos, to compare quantities: 500000000 for `500m`; at most 10**60.
+    """Return a quantity in nanos, to compare quantities: 500000000 for `500m`. The maximum is 10**60.
 
     Raises ValueError for any other text.
     """

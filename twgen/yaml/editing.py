@@ -1,4 +1,4 @@
-"""Changing a YAML file that people own: a field that stays keeps its comments, order and layout."""
+"""Edit a YAML file that people own: unchanged fields keep their comments, order and layout."""
 
 import io
 import json
@@ -12,18 +12,18 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-# with `---`, comments above it do not belong to the document
+# comments above `---` do not belong to the document
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
 _FIRST_LIST = re.compile(
     r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
 )
-"""The indentation of its key, its dash and its first item; a dash may have its own line."""
+"""The indentation of a list's key and dash, and the text between the dash and the first item."""
 
 
 def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:
-    """The text of one document, changed to contain this one; None if that would not keep the layout.
+    """Change the text of one document to contain this document. None: the layout could not be kept.
 
-    New values get the layout of `write`. Raises YamlError if the text cannot be read.
+    `write` gives new values their layout. Raises YamlError if the text cannot be read.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -59,18 +59,18 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
 def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
     """The text of a document, with comments next to the fields at these paths."""
-    from twgen.yaml.events import Place, lines_of  # libyaml: few runs need it
+    from twgen.yaml.events import FieldPath, lines_of  # libyaml: few runs need it
 
     text = write_documents([document])
     lines = text.splitlines()
-    places: list[Place] = [(0, *path) for path in comments]
+    places: list[FieldPath] = [(0, *path) for path in comments]
     for number, comment in zip(lines_of(text, places), comments.values(), strict=True):
         lines[(number or 1) - 1] += f"  # {comment}"
     return "\n".join(lines[1:]) + "\n"
 
 
 def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:
-    """Change a mapping or a list from the values `before` to `after`, and leave equal values alone."""
+    """Change a mapping or a list from the values `before` to `after`. Equal values are not touched."""
     if isinstance(after, Mapping):
         for name in [name for name in before if name not in after]:
             del node[name]
@@ -97,7 +97,7 @@ def _put(node: Any, place: Any, values: tuple[Any, Any], new: Callable[[Any], An
 
 
 def _same(before: Any, after: Any) -> bool:
-    """The values are the same in JSON; in Python, 1 equals True."""
+    """The values are equal in JSON. In Python, 1 also equals True."""
     return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 
@@ -106,7 +106,7 @@ def _has(node: Any, place: Any) -> bool:
 
 
 def _comment_below(node: Any) -> Any:
-    """The comment about the text after a node; ruamel.yaml stores it with the node's last value."""
+    """The comment below a node, which ruamel.yaml stores with the node's last value."""
     comment = None
     while node and hasattr(node, "ca"):
         last = next(reversed(node)) if hasattr(node, "keys") else len(node) - 1

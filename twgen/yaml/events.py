@@ -1,6 +1,6 @@
-"""From the events of libyaml: documents as Kubernetes reads them, and the lines of fields.
+"""Read documents and the lines of fields from the events of libyaml, by the rules of Kubernetes.
 
-The errors of libyaml become sentences for people.
+The errors of libyaml are replaced by plain sentences.
 """
 
 import re
@@ -38,8 +38,8 @@ from twgen.yaml.scalars import (
 )
 from twgen.yaml.source import ODD_BLANK, Budget, YamlError, decode, line_after
 
-Place = tuple[str | int, ...]
-"""The index of a document, as in read_documents, from 0; then keys and list indexes."""
+FieldPath = tuple[str | int, ...]
+"""The index of a document, from 0 as in read_documents, then keys and list indexes."""
 
 _FLOW_OPEN = "the {} that opens here is not closed: write , between its items, and {} at its end"
 _QUOTE_OPEN = "the quote that opens here is not closed"
@@ -75,14 +75,14 @@ _SENTENCES = {
     "found a tab character that violates indentation": _TAB,
     "found a tab character where an indentation space is expected": _TAB,
 }
-# these are reported at the line of the opening bracket or quote
+# the errors at the line of the opening bracket or quote
 _AT_OPENING = {_QUOTE_OPEN, _FLOW_OPEN.format("[", "]"), _FLOW_OPEN.format("{", "}")}
 _ODD_INDENTATION = re.compile(r"^ *[^\S\x00-\x7f]", re.MULTILINE)
 _NO_SEPARATOR = re.compile(r"^(?:--|-{4,})[ \t]*$", re.MULTILINE)
 
 
 def describe(error: YAMLError, text: str) -> YamlError:
-    """Return twgen's error for an error of the parser: the mistake and its line, without any content."""
+    """Return the error for an error of the parser: the mistake and its line, without any of the text."""
     if isinstance(error, ReaderError):
         problem = f"U+{error.character:04X} is not allowed: write it as an escape in double quotes"
         return YamlError(problem, line_after(text.encode()[: error.position]))
@@ -101,7 +101,7 @@ def describe(error: YAMLError, text: str) -> YamlError:
     elif separator:
         problem, at = "write three dashes (---) between two documents", separator.start()
     elif quote in {"'", '"'} and error.problem == "did not find expected key":
-        # the parser took it for the end of an earlier quote
+        # the parser ended an earlier quote here
         begins = text.rfind(quote, 0, at - 1)
         continues = f"the text continues after its closing quote: double every {quote} inside"
         problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (continues, at)
@@ -112,21 +112,21 @@ def describe(error: YAMLError, text: str) -> YamlError:
     return YamlError(problem, text.count("\n", 0, at) + 1)
 
 
-def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
-    """Return the line (from 1) of each place, or of its deepest ancestor that the text has, in one pass.
+def lines_of(text: bytes | str, places: Sequence[FieldPath]) -> list[int | None]:
+    """Return the line (from 1) of each field, or of its nearest existing parent, in one pass.
 
-    None if the text has no such document.
+    None: the text does not have the document.
     """
     ancestors = [[place[:length] for length in range(len(place), 0, -1)] for place in places]
     targets = {place for prefixes in ancestors for place in prefixes}
     deepest = max(map(len, places), default=0)
-    lines: dict[Place, int] = {}
-    # of each open collection (the outermost is the list of documents): the last index or key, and whether a
+    lines: dict[FieldPath, int] = {}
+    # for each open collection (the outermost is the list of documents): the last index or key, and whether a
     # key is next (None: it is a list)
     steps: list[Any] = [-1]
     key_is_next: list[bool | None] = [None]
     next_event: Callable[[], Any] = CParser(decode(text)).get_event
-    with suppress(YAMLError):  # the part before the error is still there
+    with suppress(YAMLError):  # the lines before an error are still useful
         for event in iter(next_event, None):
             line = event.start_mark.line + 1
             if isinstance(event, CollectionEndEvent):
@@ -150,7 +150,7 @@ def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
 
 
 def _step(event: Any) -> str | None:
-    """The key in a place; None: a place cannot name it."""
+    """The key as a step of a path. None: it cannot be one."""
     if not isinstance(event, ScalarEvent):
         return None
     with suppress(NotAScalar):
@@ -165,7 +165,7 @@ _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
-    """Return what read_documents does, for any text: slower than the fast paths, which agree with it."""
+    """Do the same as read_documents for any text, more slowly than its fast paths."""
     try:
         return list(_Reader(text, budget).documents())
     except YAMLError as error:
@@ -301,7 +301,7 @@ class _Reader:
         return anchor.value
 
     def _expand(self, event: Any, characters: int) -> None:
-        """Count the characters that an alias or a merge adds when it is written out."""
+        """Count the characters that an alias or a merge adds when it is expanded."""
         self._budget.expansion += characters
         if self._budget.expansion > self._limits.expansion:
             raise _error_at(event, self._budget.spent(f"{self._limits.expansion} characters from aliases"))
@@ -321,7 +321,7 @@ class _Reader:
         return set(added)
 
     def _key_in_words(self, key: str) -> str:
-        """A key in words, by its first characters; if the text contains a Secret, nothing is shown."""
+        """`the key ...` with the first characters, or just `a key` if the text contains a Secret."""
         if _SECRET.search(self._text):
             return "a key"
         return f"the key {key if len(key) <= _SHOWN else f'{key[:_SHOWN]}...'!r}"

@@ -1,7 +1,7 @@
-"""The only reader: JSON, and YAML in the style of programs, have fast paths; all else needs libyaml.
+"""The only reader. It has fast paths for JSON and for YAML as programs write it, and else uses libyaml.
 
-The fast path for YAML is for ASCII, block style, one key or list item on a line. It reads a subset and leaves
-everything else, including errors, to the events of libyaml: there is one set of rules.
+The fast path for YAML reads ASCII in block style, with one key or list item on a line. It leaves all other
+text, and all errors, to the events of libyaml, so both follow one set of rules.
 """
 
 import json
@@ -27,8 +27,8 @@ _ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 _KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
-# no indicator first; then a colon only before a character, a space only before one that begins no comment
-# no possessive group: that of Python 3.11.2 keeps a last space or colon
+# it does not begin with an indicator; a colon needs a character after it, and a space one that is not #
+# not a possessive group: in Python 3.11.2, it keeps a last space or colon
 _PLAIN = (
     r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*"
 )
@@ -36,15 +36,15 @@ _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
 _LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
 _LONGEST_LINE = 10_000
-"""Characters; of a longer one the pattern would take a hundred times the memory."""
+"""Characters. For a longer line, the pattern would need a hundred times its memory."""
 _START, _BELOW = object(), object()
 
 
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
     """Return the value of each YAML or JSON document (None for an empty one); raises YamlError.
 
-    The rules are those of sigs.k8s.io/yaml with strict keys; keys from `<<` may be overridden below it.
-    The values of aliases are shared, not copied. Texts of one run share a budget.
+    It follows the rules of sigs.k8s.io/yaml with strict keys. Keys from `<<` may be overridden below it. The
+    values of aliases are shared, not copied. All texts of a run share a budget.
     """
     budget = budget or Budget()
     limits = budget.limits
@@ -56,7 +56,7 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     content = decode(text)
     if (value := read_json(content, budget)) is not None:
         return [value]
-    # every reader reads such a line whole, with 50 bytes for each byte, before it reports its levels
+    # each reader needs 50 bytes of memory for each byte of such a line before it reports the nesting
     if dashes := _DASHES.search(content):
         line = content.count("\n", 0, dashes.start()) + 1
         raise YamlError(f"nested deeper than {limits.depth} levels", line)
@@ -68,9 +68,9 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
 
 
 def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
-    """Return the object or array that the text is; raises YamlError for NaN and infinities.
+    """Return the object or array in the text; raises YamlError for NaN and infinities.
 
-    None leaves the text to the YAML reader: it is not JSON or beyond a limit, and its errors have a line.
+    None: the text is not JSON or exceeds a limit. The YAML reader then reports errors with their lines.
     """
     if not _BEGINS_JSON.match(text):
         return None
@@ -78,11 +78,11 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
     quotes_and_marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
     marks = _QUOTED.sub(b"", quotes_and_marks)
-    # an upper bound: empty lists and mappings have no items
+    # this is an upper bound, because it counts an item for each empty list or mapping
     nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
-    # the number of times that innermost brackets can be removed is the depth of nesting
+    # the depth of nesting is the number of times that the innermost brackets can be removed
     brackets, levels = marks.translate(None, b",:"), 0
     while brackets and levels < budget.limits.depth:
         brackets, levels = brackets.replace(b"()", b""), levels + 1
@@ -101,7 +101,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
 
 
 def _decoded(text: str, keys: int) -> Any:
-    """Decode a text with this number of keys; raises ValueError if it is not JSON, or has a key twice."""
+    """Decode a text with this number of keys; raises ValueError if it is not JSON or repeats a key."""
     missing = keys
 
     def count(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -127,22 +127,22 @@ def _decoded(text: str, keys: int) -> Any:
 
 
 class _NotBlock(Exception):
-    """The text is not in the subset, is beyond a limit, or is not YAML."""
+    """The text is not in the subset, exceeds a limit, or is not YAML."""
 
 
 class _Line(NamedTuple):
-    """The value of a line, and where it belongs."""
+    """The value in a line, and its position."""
 
     column: int
     kinds: tuple[type, ...]
     """A list for each dash, and a mapping for a key, outermost first."""
     key: str
     value: Any
-    """`dict` or `list`: a new, empty one; _BELOW: on the next lines, if anywhere; _START: `---`."""
+    """`dict` or `list`: an empty one. _BELOW: perhaps on the next lines. _START: the line is `---`."""
 
 
 def read_block(text: str, budget: Budget) -> list[Any] | None:
-    """Return the value of each document, or None for a text that only the reader understands."""
+    """Return the value of each document, or None if the text is not in the subset."""
     if not text.isascii():
         return None
     limits = budget.limits
@@ -161,7 +161,7 @@ def read_block(text: str, budget: Budget) -> list[Any] | None:
 def _windows(text: str) -> Iterator[list[_Line]]:
     position = 0
     while position < len(text):
-        # a window at a time: separate short lines need many times the memory of their text
+        # only a part of the lines at a time: as separate objects they need many times the memory
         end = text.find("\n", position + _WINDOW) + 1 or len(text)
         yield [_line(line) for line in text[position:end].split("\n")]
         position = end
@@ -169,14 +169,14 @@ def _windows(text: str) -> Iterator[list[_Line]]:
 
 @remembered
 def _line(text: str) -> _Line:
-    """Take a line apart; raises _NotBlock and NotAScalar."""
+    """Parse one line; raises _NotBlock and NotAScalar."""
     if text == "---":
         return _Line(0, (), "", _START)
     if len(text) > _LONGEST_LINE or not (match := _LINE.fullmatch(text)):
         raise _NotBlock
     indent, dashes, key, key_value, item = match.groups()
     value_text = key_value or item
-    # dashes without an item, or a text without dashes or key
+    # dashes without an item, or a text with neither dashes nor a key
     if not key and bool(dashes) != bool(item):
         raise _NotBlock
     if not value_text:
@@ -192,7 +192,7 @@ def _line(text: str) -> _Line:
 
 
 def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any], int]:
-    """Return the value of each document (an empty one is None) and the number of keys and list items."""
+    """Return the value of each document (None if empty), and the number of keys and list items."""
     documents: list[Any] = []
     nodes = 0
     # the mappings and lists that the next line can continue, each with the column of its keys or dashes
@@ -218,7 +218,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
             node = node[-1]
             open_.append((open_[-1][0] + 2, node))
         nodes += len(kinds)
-        # near the limit of the depth, the reader decides: an empty mapping or list is a level too
+        # near the limit of the depth, libyaml decides, because an empty mapping or list is a level too
         if len(open_) >= depth or nodes > most_nodes:
             raise _NotBlock
         awaited = None

@@ -1,4 +1,4 @@
-"""The meaning of scalars: the rules of sigs.k8s.io/yaml, which the Kubernetes API server and kubectl use."""
+"""The values of scalars, by the rules of sigs.k8s.io/yaml, which API servers and kubectl use."""
 
 import math
 import re
@@ -44,19 +44,19 @@ _LARGEST_SIGNED = 2**63 - 1
 _LARGEST = 2**64 - 1
 _LONGEST_INTEGER = 20  # decimal characters of both limits
 _FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
-_KEY_EXPONENTS = range(-4, 6)  # of the floats that Go's format 'g' writes without one
-_SINGLE_DIGITS = 9  # decimal digits that always distinguish two 32-bit floats
+_KEY_EXPONENTS = range(-4, 6)  # Go's format 'g' writes floats in this range without an exponent
+_SINGLE_DIGITS = 9  # enough decimal digits to distinguish any two 32-bit floats
 NO_TEXT = "a key must be text, not a mapping or a list"
-_MOST_REMEMBERED = 20_000  # texts: more than manifests have, bounded for hostile ones
+_MOST_REMEMBERED = 20_000  # texts: more than manifests have, but a bound for hostile input
 _LONGEST_REMEMBERED = 200  # characters
 
 
 class NotAScalar(ValueError):
-    """A scalar that Kubernetes rejects; the message says what to do."""
+    """A scalar that Kubernetes rejects. The message names the remedy."""
 
 
 def remembered(function: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Remember the results for short texts: documents repeat them, and a shared object saves memory."""
+    """Cache the results for short texts: documents repeat them, and sharing the objects saves memory."""
     cached = lru_cache(_MOST_REMEMBERED)(function)
     return lambda text: cached(text) if len(text) <= _LONGEST_REMEMBERED else function(text)
 
@@ -71,7 +71,7 @@ def resolve_plain(text: str) -> Scalar:
 def resolve_tagged(tag: str, text: str) -> Scalar:
     """Return the value of a scalar with an explicit tag; raises NotAScalar if text and tag disagree."""
     if tag == _BINARY:
-        import base64  # few texts have any
+        import base64  # binary values are rare
 
         try:
             content = base64.b64decode(text.replace("\n", ""), validate=True)
@@ -88,12 +88,12 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 @remembered
 def resolve_key(text: str) -> str:
-    """Return the string that an unquoted key becomes (`y` is "true", `0x10` is "16"); raises NotAScalar."""
+    """Return the string for an unquoted key (`y` is "true", `0x10` is "16"); raises NotAScalar."""
     return key_text(_resolve(text))
 
 
 def key_text(value: Any) -> str:
-    """Return the string for a key in sigs.k8s.io/yaml; raises NotAScalar if that rejects the key."""
+    """Return the string for a key, as in sigs.k8s.io/yaml; raises NotAScalar if that rejects the key."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -110,19 +110,19 @@ def key_text(value: Any) -> str:
 
 
 def json_number(value: float) -> int | float:
-    """Return a float as Go's encoding/json writes it (1.0 is 1); raises NotAScalar unless it is finite."""
+    """Return the number that Go's encoding/json writes (1 for 1.0); raises NotAScalar unless it is finite."""
     if not math.isfinite(value):
         raise NotAScalar("infinity and NaN are not JSON numbers: quote the value")
     if not value.is_integer() or abs(value) >= _FIRST_EXPONENT:
         return value
     digits, _, exponent = repr(value).partition("e")
     whole, _, fraction = digits.partition(".")
-    # the shortest digits, filled up with zeros, even if the exact integer has more
+    # the shortest digits, padded with zeros, even if the exact integer has other digits
     return int(whole + fraction) * 10 ** (int(exponent) - len(fraction)) if exponent else int(whole)
 
 
 def json_integer(digits: str) -> int | float:
-    """Return a decimal integer as Go reads it: beyond 64 bits it is a float; raises NotAScalar."""
+    """Return a decimal integer as in Go: beyond 64 bits it is a float; raises NotAScalar."""
     if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
         return value
     return json_number(float(digits))
@@ -135,7 +135,7 @@ def _resolve(text: str) -> Scalar:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
-    # with a leading point, Go uses its float parser, which accepts underscores only in some places
+    # after a leading point, Go uses its float parser, which allows fewer underscores
     digits = text if text[0] == "." else text.replace("_", "")
     integer = _integer(digits)
     pattern = _FRACTION if text[0] == "." else _FLOAT
@@ -151,12 +151,12 @@ def _integer(digits: str) -> int | None:
         value = int(matched[1] + matched[matched.lastindex], _BASES[matched.lastindex - 2])
     else:
         return None
-    # Go's unsigned parser, which it tries second, accepts no sign
+    # Go then tries its unsigned parser, which rejects signs
     return value if _SMALLEST <= value <= (_LARGEST_SIGNED if matched[1] else _LARGEST) else None
 
 
 def _float_key(value: float) -> str:
-    """Write a key as Go's FormatFloat(value, 'g', -1, 32) does: sigs.k8s.io/yaml rounds it to 32 bits."""
+    """Write a key like Go's FormatFloat(value, 'g', -1, 32): sigs.k8s.io/yaml rounds keys to 32 bits."""
     if math.isnan(value):
         return ".nan"
     try:

@@ -1,6 +1,6 @@
 """The text for the parser, the limits on the cost of reading it, and the error class of all readers.
 
-The limits are generous for people's files, and too low for an attack.
+The limits are generous for files written by people, but too low for an attack.
 """
 
 import re
@@ -13,8 +13,8 @@ from twgen.errors import InvalidInput
 class Limits:
     """The limits of one text (`text_bytes`, `depth`, `anchors`), and of all texts of a run together.
 
-    `depth` counts levels of nesting, `anchors` is for one document, `nodes` counts keys and list items, and
-    `expansion` characters that written-out aliases add. `remedy` is what to do when a total is reached.
+    `depth` counts levels of nesting, `anchors` applies to one document, `nodes` counts keys and list items,
+    and `expansion` the characters that expanded aliases add. `remedy` ends the message about a reached total.
     """
 
     text_bytes: int = 16 * 2**20
@@ -32,8 +32,7 @@ DEFAULT = Limits()
 WORLD = Limits(
     text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )
-"""For the world from a server or a snapshot, which has every live Deployment: 20,000 versions need
-491 MiB."""
+"""For the state from servers or a snapshot, with all live Deployments. 20,000 versions need 491 MiB."""
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class Budget:
     nodes: int = 0
     expansion: int = 0
     is_spent: bool = False
-    """A total was reached: nothing more can be read."""
+    """A total was reached, so nothing more can be read."""
 
     def spent(self, total: str) -> str:
         """Return the message for a reached total, and remember that it was reached."""
@@ -58,7 +57,7 @@ ODD_BLANK = "a blank that is not a plain space cannot indent: use spaces"
 
 
 class YamlError(InvalidInput):
-    """Text that is not acceptable YAML or JSON: a one-line `message`, and the `line` from 1, if known."""
+    """Invalid or too costly YAML or JSON, with a one-line `message` and, if known, the `line` from 1."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message if line is None else f"line {line}: {message}")
@@ -87,12 +86,12 @@ def decode(content: bytes | str) -> str:
             raise YamlError("this is not UTF-8 text: save the file as UTF-8", line) from None
     else:
         text = replace_surrogates(content.removeprefix("\ufeff"))
-    # libyaml compares every directive with all earlier ones: a file full of them would take hours
+    # libyaml compares each directive with all earlier ones, so a file full of directives would take hours
     if text.count("%TAG") > _MOST_TAG_DIRECTIVES:
         raise YamlError(f"more than {_MOST_TAG_DIRECTIVES} %TAG directives: write the tags in full")
     return text
 
 
 def line_after(before: bytes) -> int:
-    """Return the line (from 1) on which a text continues after this part of it."""
+    """Return the line (from 1) of the character after this part of a text."""
     return before.count(b"\n") + 1

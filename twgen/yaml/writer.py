@@ -1,4 +1,4 @@
-"""The only YAML writer: block style, every value in full, and text that all readers read the same way."""
+"""The only YAML writer. It uses block style and no aliases, and all YAML readers agree on its output."""
 
 import json
 import re
@@ -9,11 +9,11 @@ from twgen.errors import InvalidInput
 from twgen.yaml.scalars import NotAScalar, json_number, resolve_plain
 from twgen.yaml.source import DEFAULT
 
-# no indicator first
+# the first character must not be an indicator
 _BEGINS_PLAIN = re.compile(r"[^\s:#\-?,\[\]{}&*!|>'\"%@`]|[-?:](?=[\w./-])")
-# a possible line break, ": " or " #" inside, a space or colon last
+# a possible line break, ": " or " #" inside, or a space or colon at the end
 _NEVER_PLAIN = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff]|:(?!\S)|\ #|\ \Z")
-# text to Kubernetes, but a number, a date or a special sign to other readers
+# text in Kubernetes, but a number, a date or a special value in other readers
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
@@ -22,17 +22,17 @@ _AMBIGUOUS = re.compile(
 )
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)}
 _NOT_IN_BLOCKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? "
+_LONGEST_KEY = 1000  # characters; from 1024 on, readers require "? " before a key
 _LONGEST_REMEMBERED = 200  # characters
 _MOST_REMEMBERED = 100_000  # strings
 _PACKED_LINES = 10_000
-"""How many lines are packed into bytes at a time: as separate objects they need four times the memory."""
+"""After this many lines they are joined into bytes: as separate objects they need four times the memory."""
 _MOST_BYTES = 96 * 2**20
-"""Indentation and aliases can turn a few MiB of text into hundreds."""
+"""Indentation and aliases can make hundreds of MiB from a few MiB of text."""
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
+    """Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
     if not _BEGINS_PLAIN.match(text) or _NEVER_PLAIN.search(text) or _AMBIGUOUS.fullmatch(text):
         return False
     try:
@@ -42,12 +42,12 @@ def _is_plain(text: str) -> bool:
 
 
 def in_one_line(value: Any) -> str:
-    """Return a JSON value as JSON on one line, which all YAML readers read as the same value."""
+    """Return the value as JSON on one line, on which all YAML readers agree."""
     return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
 
 
 def _block(text: str, pad: str) -> str | None:
-    """Return a string of several lines as a literal block below `pad`; None if it needs quotes."""
+    """Return a string with several lines as a literal block, indented by `pad`; None if it needs quotes."""
     first = text.lstrip("\n")[:1]
     if not first or _NOT_IN_BLOCKS.search(text):
         return None
@@ -59,11 +59,11 @@ def _block(text: str, pad: str) -> str | None:
 
 
 def encode_documents(documents: Iterable[Any]) -> bytes:
-    """Return values of the types of read_documents as YAML in UTF-8, with `---` before each document.
+    """Return the documents as YAML in UTF-8, with `---` before each.
 
-    Keys keep their order, lists are at their parent's column, shared values are written in full, no line is
-    folded. Raises ValueError for infinity and NaN, TypeError for types that JSON lacks, InvalidInput if the
-    text is too long.
+    The values have the types of read_documents. Keys keep their order, lists start at their parent's column,
+    shared values are repeated, and lines are not folded. Raises ValueError for infinity and NaN, TypeError
+    for types that JSON lacks, and InvalidInput if the text is too long.
     """
     writer = _Writer()
     for document in documents:
@@ -72,14 +72,14 @@ def encode_documents(documents: Iterable[Any]) -> bytes:
 
 
 def write_documents(documents: Iterable[Any]) -> str:
-    """Return the same as encode_documents, as text."""
+    """Return the result of encode_documents as text."""
     return encode_documents(documents).decode()
 
 
 class _Inline(dict[str, str]):
-    """Strings as YAML on one line: plain where possible, else in quotes.
+    """Strings as YAML on one line, without quotes if possible.
 
-    Short ones are remembered: manifests repeat themselves.
+    Short strings are cached, because manifests repeat them.
     """
 
     def __missing__(self, text: str) -> str:
@@ -95,7 +95,7 @@ class _Inline(dict[str, str]):
 
 
 class _Writer:
-    """The output so far: bytes, and lines that are not packed into bytes yet."""
+    """The output so far: bytes, and lines that are not yet joined into bytes."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -113,7 +113,7 @@ class _Writer:
         self._pack()
 
     def _pack(self) -> None:
-        """Turn the lines into bytes; raises InvalidInput if they are too many."""
+        """Join the lines into bytes; raises InvalidInput if there are too many."""
         self.packed.append("".join(self._lines).encode())
         self._lines.clear()
         self._bytes += len(self.packed[-1])
@@ -121,7 +121,7 @@ class _Writer:
             raise InvalidInput(f"the output would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
 
     def _collection(self, collection: Any, lead: str, pad: str) -> None:
-        """Write a mapping or list whose first line begins with `lead`, all others with `pad`."""
+        """Write a mapping or list. The first line begins with `lead`, all others with `pad`."""
         lines, inline = self._lines, self._inline
         add = lines.append
         is_list = collection.__class__ is list
@@ -158,8 +158,8 @@ def _constant(value: Any) -> str:
         return str(value)
     if value.__class__ is float:
         number = str(json_number(value))
-        # YAML 1.1 readers accept an exponent only after a point
+        # YAML 1.1 readers accept an exponent only after a decimal point
         return number.replace("e", ".0e") if "e" in number and "." not in number else number
     if value in ({}, []):
         return "{}" if value.__class__ is dict else "[]"
-    raise TypeError(f"a document cannot hold a {type(value).__name__}")
+    raise TypeError(f"a document cannot contain a {type(value).__name__}")

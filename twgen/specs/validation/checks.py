@@ -1,7 +1,7 @@
-"""Checks of one value, by the syntaxes of Kubernetes, and rules between the fields of one struct.
+"""Checks of single values against the syntaxes of Kubernetes, and rules between the fields of a struct.
 
 The syntaxes are from k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
-returns what is wrong with it, or "". A rule takes a struct whose fields are of the right types.
+returns an error message, or "". A rule takes a struct whose fields have the right types.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from twgen.model.problem import did_you_mean, quoted
+from twgen.model.problem import CONFLICT, MISSING_FIELD, REQUIRED, did_you_mean, quoted
 from twgen.model.values import dataclass
 from twgen.versioning.quantities import quantity_nanos
 
@@ -17,19 +17,19 @@ Check = Callable[[Any], str]
 Steps = tuple[str | int, ...]
 Struct = Mapping[str, Any]
 Wrong = Iterator[tuple[Steps, str]]
-"""Pairs: the keys and indexes from the struct to a value, and what is wrong with that value."""
-Rule = Callable[[Struct], Wrong]
+"""Pairs of a path, from the struct to a value, and an error message about that value."""
+StructRule = Callable[[Struct], Wrong]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Checks that a whole number is from `least` to `most`; None: there is no upper limit."""
+    """Checks that a whole number is from `least` to `most` (None: no upper limit)."""
 
     least: int
     most: int | None = None
 
     def __call__(self, value: int) -> str:
-        """What is wrong with the number, or ""."""
+        """An error message, or ""."""
         if self.least <= value and (self.most is None or value <= self.most):
             return ""
         end = f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
@@ -37,7 +37,7 @@ class Range:
 
 
 def form(pattern: str, longest: int, words: str) -> Check:
-    """A check that a text matches a pattern, which `words` describe (`a DNS label such as main`)."""
+    """A check that a text matches a pattern. `words` describe the pattern (`a DNS label such as main`)."""
 
     def check(value: str) -> str:
         if not value:
@@ -51,7 +51,7 @@ def form(pattern: str, longest: int, words: str) -> Check:
 
 def one_of(values: tuple[str, ...]) -> Check:
     """A check that a text is one of these values."""
-    shown = ", ".join(values[:8]) + (" ..." if len(values) > 8 else "")  # signals are 65
+    shown = ", ".join(values[:8]) + (" ..." if len(values) > 8 else "")  # there are 65 signals
 
     def check(value: str) -> str:
         return (
@@ -90,7 +90,7 @@ PORT_NAME = form(
     15,
     "a port name: lower-case letters (at least one) and digits, and single - between them",
 )
-VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
+VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters except =")
 CONFIG_KEY = form(
     r"(?!\.\.)(?!\.$)[-._a-zA-Z0-9]+",
     _LONGEST_SUBDOMAIN,
@@ -104,7 +104,7 @@ PORT = Range(1, 65535)
 
 @lru_cache(maxsize=4096)
 def qualified_name(value: str) -> str:
-    """Check the key of a label or an annotation: a name, with or without a DNS name and `/` before it."""
+    """Check the key of a label or an annotation: a name, perhaps after a DNS name and `/`."""
     prefix, slash, name = value.rpartition("/")
     if slash and SUBDOMAIN(prefix):
         return f"{quoted(value)} has a prefix that is not a DNS name"
@@ -116,7 +116,7 @@ def qualified_name(value: str) -> str:
 
 
 def finalizer(value: str) -> str:
-    """Check a finalizer. With an unknown one, a ReplicaSet creates no pods, and nothing reports it."""
+    """Check a finalizer. With an unknown one, a ReplicaSet silently creates no pods."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
     return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
@@ -128,7 +128,7 @@ def port(value: int | str) -> str:
 
 
 def api_version(value: str) -> str:
-    """Check the version of an API, with or without its group and `/` before it."""
+    """Check the version of an API, perhaps after its group and `/`."""
     return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
 
 
@@ -162,7 +162,7 @@ def positive(value: str | float) -> str:
 
 
 def share(value: int | str) -> str:
-    """Check a number of pods, or a percentage of them."""
+    """Check a number or a percentage of pods."""
     if isinstance(value, int):
         return Range(0)(value)
     if not re.fullmatch(r"[0-9]+%", value):
@@ -170,48 +170,48 @@ def share(value: int | str) -> str:
     return "" if re.fullmatch(r"0*(100|[0-9]{1,2})%", value) else f"{quoted(value)} is above 100%"
 
 
-def required(*names: str) -> Rule:
-    """A rule: these fields must be set and not empty, although Go's types allow their absence."""
+def required(*names: str) -> StructRule:
+    """These fields must be set and not empty, although Go's types allow their absence."""
 
     def rule(struct: Struct) -> Wrong:
         for name in names:
             if not struct.get(name):
-                yield (name,), "is required" if struct.get(name) is None else "must not be empty"
+                yield (name,), REQUIRED if struct.get(name) is None else "must not be empty"
 
     return rule
 
 
-def exactly_one(*names: str) -> Rule:
-    """A rule: exactly one of these fields must be set."""
+def exactly_one(*names: str) -> StructRule:
+    """Exactly one of these fields must be set."""
     *others, last = names
     needed = f"needs {', '.join(others)} or {last}"
 
     def rule(struct: Struct) -> Wrong:
         present = [name for name in names if name in struct]
         if not present:
-            yield (), needed
+            yield (), CONFLICT(needed)
         yield from _conflicts(present)
 
     return rule
 
 
-def at_most_one(*names: str) -> Rule:
-    """A rule: at most one of these fields may be set."""
+def at_most_one(*names: str) -> StructRule:
+    """At most one of these fields may be set."""
     return lambda struct: _conflicts([name for name in names if name in struct])
 
 
-def one_besides(*others: str) -> Rule:
-    """A rule: apart from these fields, at most one field may be set."""
+def one_besides(*others: str) -> StructRule:
+    """Apart from these fields, at most one field may be set."""
     return lambda struct: _conflicts(sorted(struct.keys() - set(others)))
 
 
 def _conflicts(present: list[str]) -> Wrong:
     for name in present[1:]:
-        yield (name,), f"conflicts with {present[0]}: set only one of them"
+        yield (name,), CONFLICT(f"conflicts with {present[0]}: set only one of them")
 
 
-def inside(name: str, rule: Rule) -> Rule:
-    """The same rule for the struct in a field, which must be there."""
+def inside(name: str, rule: StructRule) -> StructRule:
+    """The same rule for the struct in a field that is always present."""
 
     def inner(struct: Struct) -> Wrong:
         for steps, wrong in rule(struct[name]):
@@ -220,8 +220,8 @@ def inside(name: str, rule: Rule) -> Rule:
     return inner
 
 
-def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
-    """A rule: field `least` must not exceed field `most`; without a `most`, `when_absent` counts."""
+def in_order(least: str, most: str, when_absent: int | None = None) -> StructRule:
+    """Field `least` must not exceed field `most`, whose default is `when_absent`."""
 
     def rule(struct: Struct) -> Wrong:
         low, high = struct.get(least), struct.get(most, when_absent)
@@ -232,8 +232,8 @@ def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
     return rule
 
 
-def labels(name: str) -> Rule:
-    """A rule for the labels in a field."""
+def labels(name: str) -> StructRule:
+    """The labels in this field must be valid."""
 
     def rule(struct: Struct) -> Wrong:
         for key, value in (struct.get(name) or {}).items():
@@ -244,18 +244,18 @@ def labels(name: str) -> Rule:
 
 
 def annotations(struct: Struct) -> Wrong:
-    """A rule for the annotations of an object."""
+    """The annotations must be valid."""
     for key in struct.get("annotations") or ():
         if wrong := qualified_name(key.lower()):
             yield ("annotations", key), wrong
 
 
 def requirement(struct: Struct) -> Wrong:
-    """A rule for a requirement of a selector: how many values its operator takes."""
+    """The requirement of a selector must have the number of values that its operator takes."""
     operator, values = struct["operator"], struct.get("values") or []
     if operator in {"In", "NotIn"} and not values:
-        yield ("values",), f"is required: {operator} needs at least one value"
+        yield ("values",), MISSING_FIELD(f"is required: {operator} needs at least one value")
     if operator in {"Exists", "DoesNotExist"} and values:
         yield ("values",), f"must be left out: {operator} takes no values"
     if operator in {"Gt", "Lt"} and len(values) != 1:
-        yield ("values",), f"must hold one value: {operator} takes one"
+        yield ("values",), f"must have one value: {operator} takes one"

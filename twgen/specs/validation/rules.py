@@ -1,7 +1,7 @@
 """Rules for pod templates and attached kinds: for single fields, and between the fields of a struct.
 
-Fields that workers rarely use, such as those for Windows, are left to the API server, which rejects the
-object in the sync.
+Fields that workers rarely use, such as the fields for Windows, are not checked here. The API server rejects
+their errors during the sync.
 """
 
 import re
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from twgen.model.paths import value_at
-from twgen.model.problem import did_you_mean, quoted
+from twgen.model.problem import CONFLICT, DUPLICATE, MISSING_FIELD, REQUIRED, did_you_mean, quoted
 from twgen.specs.validation import checks
 from twgen.specs.validation.checks import (
     Check,
     Range,
-    Rule,
     Steps,
     Struct,
+    StructRule,
     Wrong,
     qualified_name,
     when_filled,
@@ -122,7 +122,7 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
 )  # fmt: skip
 FIELDS = {name: check for check, names in _FIELDS for name in names}
-"""The check of each field, by struct and field of kubernetes_types; `[]`: of each item of a list."""
+"""The check of each field, by struct and field of kubernetes_types. `[]` means each item of a list."""
 
 _KEDA_MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount."""
@@ -155,9 +155,9 @@ def _security(struct: Struct) -> Wrong:
 
 
 def _local_profile(struct: Struct) -> Wrong:
-    """Seccomp and AppArmor: only the type Localhost names a file of the node, and it must."""
+    """Seccomp and AppArmor: the type Localhost must name a file of the node, and other types must not."""
     if struct["type"] == "Localhost" and not struct.get("localhostProfile"):
-        yield ("localhostProfile",), "is required: the type is Localhost"
+        yield ("localhostProfile",), MISSING_FIELD("is required: the type is Localhost")
     if struct["type"] != "Localhost" and "localhostProfile" in struct:
         yield ("localhostProfile",), "must be left out: the type is not Localhost"
 
@@ -165,7 +165,7 @@ def _local_profile(struct: Struct) -> Wrong:
 def _env_var(struct: Struct) -> Wrong:
     source = struct.get("valueFrom")
     if source is not None and struct.get("value"):
-        yield ("valueFrom",), "conflicts with value: set only one of them"
+        yield ("valueFrom",), CONFLICT("conflicts with value: set only one of them")
     if reference := value_at(source, "fieldRef"):
         yield from _field_reference(reference, _POD_FIELDS, ("valueFrom", "fieldRef"))
     if reference := value_at(source, "resourceFieldRef"):
@@ -177,7 +177,7 @@ def _downward_file(struct: Struct) -> Wrong:
         yield from _field_reference(reference, _FILE_FIELDS, ("fieldRef",))
     if reference := struct.get("resourceFieldRef"):
         if not reference.get("containerName"):
-            yield ("resourceFieldRef", "containerName"), "is required"
+            yield ("resourceFieldRef", "containerName"), REQUIRED
         yield from _resource_reference(reference, ("resourceFieldRef",))
 
 
@@ -203,7 +203,7 @@ def _resource_reference(reference: Struct, steps: Steps) -> Wrong:
 
 def _volume_mount(struct: Struct) -> Wrong:
     if struct.get("subPath") and struct.get("subPathExpr"):
-        yield ("subPathExpr",), "conflicts with subPath: set only one of them"
+        yield ("subPathExpr",), CONFLICT("conflicts with subPath: set only one of them")
 
 
 def _named_ports(struct: Struct) -> Wrong:
@@ -211,7 +211,7 @@ def _named_ports(struct: Struct) -> Wrong:
     for index, port in _each(struct, "ports"):
         name = port.get("name")
         if name and name in seen:
-            yield ("ports", index, "name"), f"{quoted(name)} appears twice"
+            yield ("ports", index, "name"), DUPLICATE(f"{quoted(name)} appears twice")
         seen.add(name or "")
 
 
@@ -239,7 +239,7 @@ def _resources(struct: Struct) -> Wrong:
         native = "/" not in name and not name.startswith(_HUGE_PAGES)
         if name not in limits:
             if not native:
-                yield ("limits", name), "is required: it must equal the request"
+                yield ("limits", name), MISSING_FIELD("is required: it must equal the request")
         elif native and quantity_nanos(amount) > quantity_nanos(limits[name]) >= 0:
             yield ("requests", name), f"{amount} is above its limit ({limits[name]})"
         elif not native and quantity_nanos(amount) != quantity_nanos(limits[name]):
@@ -278,7 +278,7 @@ def _host_ports(pod: Struct) -> Wrong:
                 yield path, "must be the containerPort: the pod is on the host's network"
             key = (port.get("protocol") or "TCP", port.get("hostIP", ""), host)
             if key in seen:
-                yield path, f"{host} appears twice"
+                yield path, DUPLICATE(f"{host} appears twice")
             seen.add(key)
 
 
@@ -294,7 +294,7 @@ def _lifecycles(pod: Struct) -> Wrong:
 
 def _volume_claim(struct: Struct) -> Wrong:
     storage = value_at(struct, "resources", "requests", "storage")
-    wrong = "is required" if storage is None else checks.positive(storage)
+    wrong = REQUIRED if storage is None else checks.positive(storage)
     if wrong:
         yield ("resources", "requests", "storage"), wrong
 
@@ -312,7 +312,7 @@ def _toleration(struct: Struct) -> Wrong:
     if operator == "Equal" and (wrong := checks.LABEL_VALUE(value)):
         yield ("value",), wrong
     if operator in {"Lt", "Gt"}:
-        yield ("operator",), f"{operator} is refused by an API server with default features"
+        yield ("operator",), f"{operator} is rejected by an API server with default features"
 
 
 def _least_domains(struct: Struct) -> Wrong:
@@ -327,7 +327,7 @@ def _label_keys(struct: Struct) -> Wrong:
 
 
 def _required_node_labels(struct: Struct) -> Wrong:
-    """Check labels of required nodes. For preferred nodes, invalid values are allowed: others may match."""
+    """Check the labels of required nodes. For preferred nodes, an API server allows invalid values."""
     for term_index, term in _each(struct, "nodeSelectorTerms"):
         for index, expression in _each(term, "matchExpressions"):
             steps = ("nodeSelectorTerms", term_index, "matchExpressions", index, "values")
@@ -337,13 +337,13 @@ def _required_node_labels(struct: Struct) -> Wrong:
 
 
 def _metric(struct: Struct) -> Wrong:
-    """A metric of an HPA has exactly one field besides `type`: the one that `type` names."""
+    """Apart from `type`, the metric of an HPA has only the field that `type` names."""
     types = next(field.enum for field in struct_fields("MetricSpec") if field.name == "type")
     if struct["type"] not in types:
         return
     wanted = struct["type"][0].lower() + struct["type"][1:]
     if wanted not in struct:
-        yield (wanted,), f"is required: the type is {struct['type']}"
+        yield (wanted,), MISSING_FIELD(f"is required: the type is {struct['type']}")
     for name in struct:
         if name not in {"type", wanted}:
             yield (name,), f"must be left out: the type is {struct['type']}"
@@ -354,13 +354,13 @@ def _value_or_average(struct: Struct) -> Wrong:
         yield ("target",), "needs value or averageValue"
 
 
-_UTILIZATION: tuple[Rule, ...] = (
+_UTILIZATION: tuple[StructRule, ...] = (
     checks.inside("target", checks.exactly_one("averageUtilization", "averageValue")),
 )
-_REPLICAS: tuple[Rule, ...] = (checks.in_order("minReplicas", "maxReplicas"),)
+_REPLICAS: tuple[StructRule, ...] = (checks.in_order("minReplicas", "maxReplicas"),)
 _NAMED = ("ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
           "SecretEnvSource", "SecretKeySelector", "SecretProjection")  # fmt: skip
-STRUCTS: dict[str, tuple[Rule, ...]] = {
+STRUCTS: dict[str, tuple[StructRule, ...]] = {
     **dict.fromkeys(_NAMED, (checks.required("name"),)),
     "AppArmorProfile": (_local_profile,),
     "Container": (checks.required("image"), _named_ports, _probes),

@@ -1,23 +1,23 @@
-"""Walk through a stored pod template or attached object, and check each value by its rules."""
+"""Apply the rules to each value in the stored form of a pod template or attached object."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import MOST_REPORTED, Finding, quoted
+from twgen.model.problem import DUPLICATE, MOST_REPORTED, Finding, quoted
 from twgen.specs.validation.checks import Check, Range, Steps, Wrong, not_empty, one_of, when_filled
 from twgen.specs.validation.rules import FIELDS, STRUCTS
 from twgen.versioning.stored_form import LIST, struct_fields
 
 MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
-"""Required texts that may be empty, so an API server takes them as empty if they are absent."""
+"""Required texts that may be empty. If one is absent, an API server uses an empty text."""
 _UNCHECKED = {"MetricIdentifier.selector"}
-"""Structs that are not checked: only the adapter of a metric knows what its selector may be."""
+"""Structs that are not checked, because only a metric's adapter knows which selectors are valid."""
 
 
 class _FieldRules(NamedTuple):
-    """The checks of one field: its value or `each` item, the keys of the items, the struct inside it."""
+    """The checks of one field (of `each` item), the keys of its items, and the struct in it (`below`)."""
 
     checks: Sequence[Check]
     each: bool
@@ -33,15 +33,16 @@ def refusals(
     most: int = MOST_REPORTED,
     problems: Sequence[Finding] = (),
 ) -> list[Finding]:
-    """The problems that an API server would find in a value of `stored_form`, one for each path.
+    """The problems that an API server would report about a stored value, one for each path.
 
-    `problems` are those of the stored form: only other paths are checked, and none if there are more than
-    `most`. At most `most` + 1 problems are returned, which shows that there are more. `struct` is the name of
-    the value's type in kubernetes_types, `path` its path in its document.
+    `problems` were found when the value was converted to its stored form. Only other paths are checked, or
+    none if there are more than `most` problems. The result has at most `most` + 1 problems, to show that
+    there are more. `struct` is the name of the value's type in kubernetes_types, and `path` its path in the
+    document.
     """
     if len(problems) > most:
         return []
-    # the paths of problems, which hold None, and the paths above them
+    # the paths of problems, whose values are None, and the paths above them
     unsound = {
         problem.path[:end]
         for problem in problems
@@ -104,7 +105,7 @@ def _checked(rules: _FieldRules, value: Any) -> Wrong:
                 f"{name} {quoted(value) if isinstance(value, str) else value}"
                 for name, value in zip(rules.keys, key, strict=True)
             )
-            yield (index, rules.keys[0]), f"{shown} appears twice"
+            yield (index, rules.keys[0]), DUPLICATE(f"{shown} appears twice")
         seen.add(key)
 
 
@@ -118,7 +119,7 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     checks: list[Check] = []
     if field.enum:
         is_one = one_of(tuple(field.enum))
-        # an absent text means an empty one if Go leaves out empty texts
+        # if Go leaves out empty texts, an absent text is an empty one
         checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
     if field.minimum is not None:
         checks.append(Range(field.minimum))
