@@ -136,7 +136,7 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
 
 
 def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
-    """The drivers for which a render contains objects of the rollout."""
+    """The drivers whose rollouts have objects in a render."""
     return frozenset(driver for driver in Driver if not _why_not_driven(driver, operator))
 
 

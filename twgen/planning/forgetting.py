@@ -69,7 +69,7 @@ class NextTry(NamedTuple):
 def without_workflows(
     records: Sequence[OldRecord], open_workflows: Mapping[str, int]
 ) -> tuple[OldRecord, ...]:
-    """The records for which a count found no open workflow."""
+    """The records that have no open workflow, according to a count."""
     return tuple(record for record in records if open_workflows.get(record.build_id) == 0)
 
 

@@ -76,7 +76,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 
 
 def with_differences(plan: Plan, world: World) -> Plan:
-    """The plan with the fields in which each new target differs from the current version, for people."""
+    """The plan for people: with the fields that differ between each new target and the current version."""
     workers = (
         replace(worker, differs=differing_fields(worker.spec, worker_world(worker.spec, world), plan.now))
         for worker in plan.workers

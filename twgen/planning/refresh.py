@@ -21,7 +21,7 @@ from twgen.planning.sentences import listed, spoken
 REFRESH_PAUSE = timedelta(minutes=10)
 """The least time to the next refresh of an application if the last one changed nothing."""
 _SHORTEST_PAUSE = timedelta(seconds=30)
-"""The least time between two refreshes of an application, in which Argo CD applies the first render."""
+"""The least time between two refreshes of an application: meanwhile Argo CD applies the first render."""
 MOST_A_MINUTE = 20
 """The most refreshes of all applications per minute: each renders a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)

@@ -230,7 +230,7 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
 
 
 def advised(status: RolloutStatus) -> Verb | None:
-    """The request with which a person continues a rollout; None: it needs none, or would refuse it."""
+    """The request that makes a rollout continue; None: it needs no person, or would refuse the request."""
     continues = {Verb.RESUME, Verb.RETRY}
     if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
         continues.add(Verb.PROMOTE)

@@ -28,7 +28,7 @@ COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
 """The most rows of one worker; by default, Temporal keeps the same number of versions."""
 _FIELDS = 6
-"""The most fields that a phrase names in which two versions differ."""
+"""The most differing fields that a phrase names."""
 _NAMED = 3
 """The most versions that a row of similar versions names."""
 

@@ -35,7 +35,7 @@ def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
 
 
 def printable_copy(value: Value) -> Value:
-    """A copy of a plan, status or timeline in which every text is printable.
+    """A copy of a plan, status or timeline with printable texts only.
 
     Every report for people starts with it. YAML documents are not changed, since no report shows them.
     """

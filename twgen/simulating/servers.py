@@ -267,7 +267,7 @@ class ClusterModel:
         self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
 
     def next_event(self) -> datetime | None:
-        """The next time at which pods begin to poll; None: never."""
+        """The next time when pods begin to poll; None: never."""
         return min(self.ready_at.values(), default=None)
 
     def advance(self, now: datetime) -> None:

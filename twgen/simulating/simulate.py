@@ -69,7 +69,7 @@ def simulate(
 
 
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
-    """The worker at each moment at which anything may change, with its plan.
+    """The worker at each moment when anything may change, with its plan.
 
     A moment has up to four frames: after events that twgen does not cause, after a sync, after the rollout,
     and after the policy's actions on workflows.

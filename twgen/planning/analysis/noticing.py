@@ -108,7 +108,7 @@ def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Tra
 def _evaluations(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
 ) -> Iterator[_Evaluation]:
-    """The points at which a rollout's metrics are evaluated: every few minutes, and as each step ends."""
+    """The evaluations of a rollout's metrics: every few minutes, and at the end of each step."""
     every, judged_at = frozenset(metric.name for metric in analysis.metrics), dict(judged)
     ends = _ends(steps, analysis, traffic)
     apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_EVALUATIONS), timedelta(), 0.0
@@ -170,7 +170,7 @@ def _of_metric(
 
 
 def _least_failures(measure: WorkflowFailures, evaluation: _Evaluation) -> int:
-    """The smallest number of failed workflows for which this evaluation fails the version."""
+    """The smallest number of failed workflows that makes this evaluation fail the version."""
     started = evaluation.target
     bound = upper_bound(0, evaluation.both - started) if measure.max_ratio is None else measure.max_ratio
     return bisect_left(

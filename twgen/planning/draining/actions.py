@@ -193,7 +193,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
 
 
 def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
-    """The entries, of which none is repeated if a later one is repeated for the same workflows."""
+    """The entries; an entry is not repeated if a later one is repeated for the same workflows."""
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(

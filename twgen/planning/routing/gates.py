@@ -325,7 +325,7 @@ def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedR
 
 
 def left_out_altogether(written: Collection[RecordedRun], larger: Collection[RecordedRun]) -> list[str]:
-    """The workflow types and the versions with open workflows for which every history is too large."""
+    """The workflow types, and the versions with open workflows, whose histories are all too large."""
     types = {history.workflow_type for history in written}
     versions = {(history.workflow_type, history.build_id) for history in written if history.is_open}
     missing = {

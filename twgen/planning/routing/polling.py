@@ -159,7 +159,7 @@ def queue_warnings(target: Target) -> Iterator[str]:
 
 
 def ignores_missing_queues(target: Target) -> bool:
-    """The policy ignores a missing task queue that may have tasks, so Temporal must be told to allow it."""
+    """The policy ignores a missing task queue that may have tasks, so Temporal must ignore it too."""
     busy = (queue for queue in missing_queues(target) if queue.has_tasks is not False)
     return any(_is_ignored(queue, target) for queue in busy)
 

@@ -1,4 +1,4 @@
-"""The fields in which a new target differs from the current version: one of them gave it its build ID."""
+"""Finds the fields that differ between a new target and the current version, and so explain its build ID."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -13,11 +13,11 @@ from twgen.versioning.injection import names_found
 from twgen.versioning.pod_templates import content_of, injected_names
 
 _LONGEST = 40
-"""Characters of a value that is shown."""
+"""The most characters of a shown value."""
 
 
 def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
-    """Paths into the pod template, with the values of labels and images, since no secret is in these.
+    """The paths of the differing fields in the pod template, with values of labels and images: no secrets.
 
     Empty: the target is current, or no record of the current version was read.
     """
@@ -43,7 +43,7 @@ def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tup
 
 
 def _shown(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The values of labels, and of images without their repository, that are short, with their paths."""
+    """The paths and the short values of labels and images; an image is shown without its repository."""
     values = {
         join_path("metadata.labels", name): value
         for name, value in (value_at(template, "metadata", "labels") or {}).items()

@@ -224,7 +224,7 @@ class VersionFacts:
         return self.now - created if created and self.status is VersionStatus.NOT_REGISTERED else None
 
     def moments(self) -> Iterator[datetime]:
-        """The moments at which the decision about the version may change just because time passes."""
+        """The times when the decision about the version may change just because time passes."""
         limits = (
             (self.drained_for, self.sunset.scaledown_delay),
             (self.drained_for, self.both_delays),
@@ -300,7 +300,7 @@ class AttachedTo(NamedTuple):
 
     kept: tuple[AttachedResource, ...]
     leaving: tuple[AttachedResource, ...] = ()
-    """The resources of which it has copies that it should no longer have."""
+    """The resources whose copies the version should no longer have."""
     replaced: tuple[AttachedObject, ...] = ()
     """Its objects that have no template any more."""
     following: tuple[AttachedResource, ...] = ()
