@@ -25,7 +25,7 @@ from twgen.versioning.names import rollout_name, rollout_selector
 
 _BETWEEN_LOOKS = 1.0
 _TAKEN_WITHIN = timedelta(seconds=60)
-"""The Job looks every few seconds."""
+"""The Job reads requests every few seconds."""
 
 
 def specs_of_named(settings: Settings, named: Named) -> Specs:

@@ -94,7 +94,7 @@ class Screen:
         self._paint()
 
     def show_part(self, _: Observation, whole: Callable[[], Observation]) -> None:
-        """Paint the `whole` of all workers, one of which was read, unless frames are too costly for that."""
+        """Paint the `whole` of all workers after a read of one, unless frames are too costly for that."""
         self._shown = whole, ""
         self.repaint()
 

@@ -260,7 +260,7 @@ class Examination:
             f"{intent.namespace}/{intent.worker}": intent for records in read for intent in records.intents
         }
         ended = {key: job for records in read for key, job in records.ended.items()}
-        # also those of intents that no rollout has begun
+        # also statuses of intents that no rollout has begun
         shown = [status for records in read for status in records.shown]
         reason_of = {status.worker: status.reason for status in shown}
         self.found = replace(
@@ -323,7 +323,7 @@ class Examination:
         self.found = replace(self.found, refusals=(*refused_to_accounts, *refused), absent_accounts=absent)
 
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
-        """How many Worker Deployments each Temporal namespace of the workers has."""
+        """The number of Worker Deployments in each Temporal namespace of the workers."""
         shared = TemporalReader(self.opened.temporal, self._deadline)
         specs = [worker.spec for worker in plan.workers]
         by_namespace = {(spec.connection.host_port, spec.temporal_namespace): spec for spec in specs}

@@ -208,7 +208,7 @@ def no_worker(settings: Settings, specs: Specs) -> str:
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
     """The settings, and the worker that `--worker` names, or the only worker.
 
-    Raises InvalidInput if there is no such worker, and in a plugin.
+    Raises InvalidInput in a plugin, or if there is no such worker.
     """
     settings, name = settings_outside_argocd(params), params["worker"] or ""
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
@@ -275,7 +275,7 @@ class Memory:
         self._settings = settings
         self._documents: tuple[Document, ...] = ()
         self._ledger: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
-        """By worker, because each look of a rollout recalls one worker."""
+        """By worker, because each read of a rollout recalls one worker."""
         self._histories: dict[tuple[str, str, frozenset[str]], GitHistory] = {}
 
     def recall(self, specs: Specs, world: World) -> World:

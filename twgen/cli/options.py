@@ -114,7 +114,7 @@ def refuse_settings_of_operator() -> None:
     options = {option.name: option for option in OPTIONS.values()}
     parameters = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in environment().settings_of_application.items():
-        if name == setting.source:  # a variable that is no option's
+        if name == setting.source:  # a variable that belongs to no option
             raise InvalidInput(setting.mistake)
         if name not in options:
             raise InvalidInput(

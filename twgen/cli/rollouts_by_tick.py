@@ -83,7 +83,7 @@ class RolloutsByTick:
             except TwgenError as error:
                 self._renew(str(error))
             except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
-                self.report_bug("a look for new intents and requests", error)
+                self.report_bug("a list of intents and requests", error)
             else:
                 if self._failure:
                     # a certificate may have been renewed since they were begun

@@ -52,7 +52,7 @@ _FIELD_MANAGER = "twgen-tick"
 """The field manager of statuses that tick writes in place of a rollout."""
 _ASKS_NOBODY = "without --argocd-server, tick cannot take over rollouts whose hooks Argo CD skips"
 _BEGINNINGS = 4
-"""The number of looks after which every worker has had its turn to be near the front."""
+"""The number of checks after which every worker has been near the front once."""
 _MISSED = 3
 """The number of checks that may fail in a row before tick counts as unhealthy."""
 
