@@ -67,7 +67,15 @@ def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(
 ) -> None:
     plain = deployment()
     plain["metadata"] = {"name": "payments", "namespace": "default"}
-    bare.apply([plain, {**plain, "metadata": {"name": "other", "namespace": "default"}}])
+    metadata = {"name": "payments", "namespace": "default"}
+    scaled = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "payments"}}
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata}
+    protected = {"maxUnavailable": 1, "selector": plain["spec"]["selector"]}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata | {"name": "b"}}
+    other = {**plain, "metadata": {"name": "other", "namespace": "default"}}
+    bare.apply(
+        [plain, other, {**scaler, "spec": {**scaled, "maxReplicas": 9}}, {**budget, "spec": protected}]
+    )
     nothing = imported(tmp_path, bare, "default")
     assert (nothing.code, "nothing to import" in nothing.stderr) == (2, True), nothing
     missing = imported(tmp_path, bare, "default", "deployment/nobody")
@@ -78,7 +86,9 @@ def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(
     kinds = "WorkerDeployment, Connection and WorkerResourceTemplate"
     assert f"the API server does not have {kinds} (temporal.io/v1alpha1)" in ended.stderr
     files = {file.name for file in (tmp_path / "workers").iterdir()}
-    assert files == {"payments.yaml", "connection-temporal.yaml"}
+    templates = {"template-payments.yaml", "template-b.yaml"}
+    assert files == {"payments.yaml", "connection-temporal.yaml", *templates}
+    assert run(tmp_path / "workers", "validate", options=()).code == 0
 
 
 def test_objects_of_another_release_are_imported_by_todays_names(bare: Cluster, tmp_path: Path) -> None:
