@@ -28,7 +28,7 @@ _ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "act
 
 
 class Adjustments:
-    """Makes a rollout's changes in its cluster, each only once, so that it does not fight other clients."""
+    """Makes a rollout's changes in its cluster. Each is made only once, so as not to fight other clients."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Adjustments:
         *,
         has_hook: bool = False,
     ) -> None:
-        """`has_hook`: no sync applies the autoscalers, so this class does."""
+        """`has_hook` is true if a hook carries out the rollout. This class then applies the autoscalers."""
         self._writer = writer
         self._attached = attached
         self._say = say
@@ -47,19 +47,19 @@ class Adjustments:
         self._has_hook = has_hook
         self._made: set[tuple[str, int]] = set()
         self._settled = ""
-        """The attached objects at the last read that needed no change; empty before that."""
+        """The state of the attached objects if they need no change, as text. Empty if they may need one."""
         self._applied: dict[tuple[Any, str], Any] = {}
         self._records: dict[str, AttachedRecord] = {}
-        """The records written since the last read, by Deployment."""
+        """The records that were written since the last read, by Deployment."""
         self._tries = 0
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
         """Make the changes of a plan. A failed change is logged once, and retried after the next read.
 
-        Returns whether the rollout may continue; if not, another read is due soon. Raises StateUnavailable or
-        OutOfTime if the autoscaler of the target cannot be applied: without it, the target must get no
-        traffic.
+        Returns False if a change is missing: the rollout must not end, and another read is due soon. Raises
+        StateUnavailable or OutOfTime if the target's autoscaler cannot be applied, because the target must
+        get no traffic without it.
         """
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
@@ -74,15 +74,15 @@ class Adjustments:
                 self._made.add((deployment, replicas))
                 is_made = True
             are_made &= is_made
-        # objects without an owner are pruned by Argo CD, and the account may not be allowed to list them
+        # Argo CD prunes objects without an owner, and the account might not have permission to list them
         if plan.spec.policy.owner_references is OwnerReferences.RENDER:
             are_made &= await self._adjust_attached(plan.versions)
         self._tries = 0 if are_made else self._tries + 1
-        # a settled rollout waits at most this many reads for a swap, or for its own replicas
+        # a settled rollout waits at most this many reads for a swap or a change of replicas
         return are_made or self._tries >= 60
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
-        """Make the changes to attached objects; returns whether all swaps are complete."""
+        """Make the changes to attached objects. Returns whether all swaps are complete."""
         expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
         if expected == self._settled:
             return True
@@ -114,16 +114,16 @@ class Adjustments:
         return are_swapped
 
     async def _swap(self, worker: WorkerVersions, swap: Swap, live: list[AttachedInCluster]) -> bool:
-        """Delete the old objects and attach their replacements at once; returns whether that is complete.
+        """Delete the old objects, and attach their replacements. Returns whether the swap is complete.
 
-        Old and new ones must not exist together: two autoscalers block each other, and a pod with two
-        disruption budgets cannot be evicted.
+        Old and new objects must not exist at the same time: two autoscalers block each other, and a pod with
+        two disruption budgets cannot be evicted.
         """
         names = " and ".join(item.name for item in swap.version.following) or "nothing"
         new = [attached_manifest(worker.spec, swap.version, resource) for resource in swap.following]
         for manifest in new:
-            # the old object is kept if the API server would reject the new one. KEDA would reject a
-            # ScaledObject as long as the old autoscaler exists, so no dry run is made for it
+            # the old object is kept if the API server would reject the new one. A ScaledObject gets no dry
+            # run, because KEDA rejects it while the old autoscaler exists
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
@@ -145,7 +145,7 @@ class Adjustments:
     async def _apply_autoscalers(
         self, worker: WorkerVersions, live: list[AttachedInCluster]
     ) -> Sequence[str]:
-        """Apply the changed autoscalers that no sync applies; returns their names."""
+        """Apply the changed autoscalers that no sync applies. Returns their names."""
         new = []
         for version in worker.versions if self._has_hook else ():
             is_target = version.build_id == worker.spec.build_id
@@ -173,7 +173,7 @@ class Adjustments:
         return new
 
     async def _attach_recorded(self, version: VersionPlan, manifest: Mapping[str, Any]) -> AttachedInCluster:
-        """Attach an object, and make sure that the Deployment's record names it."""
+        """Attach an object. Before that, make sure that the record on the Deployment names it."""
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if version.live and name not in version.live.attached:
             record = self._records.get(version.deployment, attached_record(version))
@@ -181,13 +181,16 @@ class Adjustments:
         return await self._writer.attach(manifest)
 
     async def _remember(self, version: VersionPlan, record: AttachedRecord) -> None:
-        """Write a record to the Deployment, unless it is already there."""
+        """Write a record to the version's Deployment, unless the Deployment already has it."""
         if record != self._records.get(version.deployment, attached_record(version)):
             await self._writer.remember(version.deployment, record)
             self._records[version.deployment] = record
 
     async def _try(self, work: Awaitable[_Result], sentence: str = "") -> list[_Result]:
-        """The result of the work; empty after a failure. After a timeout, the next read shows the outcome."""
+        """Do the work, and return its result in a list. After a failure, the list is empty.
+
+        After a timeout, the next read shows whether the work was done.
+        """
         try:
             result = await work
         except (StateUnavailable, OutOfTime) as error:

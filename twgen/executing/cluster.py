@@ -50,7 +50,10 @@ _CONTROLLER_LABELS = ("batch.kubernetes.io/", "controller-uid", "job-name")
 
 
 class ClusterWriter:
-    """Makes changes for one rollout. Each method makes one call, and raises StateUnavailable or OutOfTime."""
+    """Makes changes for one rollout. Each method makes one call.
+
+    A method raises StateUnavailable if the call fails, and OutOfTime if the outcome is unknown.
+    """
 
     def __init__(
         self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = ROLLOUT
@@ -61,30 +64,30 @@ class ClusterWriter:
         self._field_manager = field_manager
 
     async def scale(self, change: ReplicasChange) -> None:
-        """Set the replicas of a Deployment, with a field manager of its own."""
-        # the server rejects it if the Deployment has changed since it was read: newer replicas are never
-        # reverted
+        """Set the replicas of a Deployment, as the rollout's own field manager."""
+        # with the resource version, the server rejects the change if the Deployment has changed since it was
+        # read, so a newer number of replicas is never overwritten
         metadata = {"resourceVersion": change.resource_version}
         await self._apply_deployment(change.deployment, metadata, spec={"replicas": change.replicas})
 
     async def delete(self, path: str, uid: str) -> bool:
         """Delete the object with this UID and its dependents, but not a newer object of the same name.
 
-        Returns whether it is gone. An object with finalizers is not gone yet.
+        Returns whether the object is gone. An object with finalizers still exists after the call.
         """
         answer = await self._send("DELETE", path, _deletion_of(uid), _GONE_OR_NEWER)
         return not value_at(answer, "metadata", "deletionTimestamp")
 
     async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
-        """Apply an attached object, without owners, as the field manager that applies the rest of the worker.
+        """Apply an attached object without its owners, as the field manager of the worker's other objects.
 
-        A dry run only checks whether the API server would accept it.
+        A dry run only checks whether the API server would accept the object.
         """
         kind, metadata = GroupKind.of(manifest), {**manifest["metadata"]}
         metadata.pop("ownerReferences", None)
         api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
         path = path_of(api_version, kind.kind, namespace, name)
-        # with another manager, a later apply could not remove fields that this one has set
+        # with a different field manager, the next sync could not remove the fields that this apply sets
         manager = ARGO_CD if self._intent.application else KUBECTL
         options = {"fieldManager": manager} | ({"dryRun": "All"} if dry_run else {})
         answer = await self._apply(path, {**manifest, "metadata": metadata}, options=options)
@@ -99,9 +102,9 @@ class ClusterWriter:
         )
 
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
-        """Record on a Deployment the objects that were attached or are gone, for the next render."""
+        """Record on a Deployment which attached objects were added or are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        # a separate field manager, because this apply would otherwise drop the replicas
+        # a separate field manager: as the manager of the replicas, this apply would remove them
         await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:
@@ -114,7 +117,7 @@ class ClusterWriter:
             "ownerReferences": [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **owner}],
         }
         manifest = {"apiVersion": item.api_version, "kind": item.kind.kind, "metadata": metadata}
-        # a separate field manager, because the object's own may omit the owners
+        # a separate field manager: the next sync omits the owners, and must not remove this one
         await self._apply(item.path, manifest, _GONE_OR_NEWER, {"fieldManager": "twgen-owner"})
 
     async def delete_job(self, job: JobReference) -> None:
@@ -122,10 +125,10 @@ class ClusterWriter:
         await self.delete(path_of("batch/v1", "Job", self._intent.namespace, job.name), job.uid)
 
     async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
-        """Write the status of the rollout. It is deleted together with its intent.
+        """Write the rollout's status. Kubernetes deletes it together with the intent.
 
-        `over` is the resource version that may be replaced (empty if the status must not exist yet). A newer
-        status, which another process wrote, is kept.
+        `over` is the resource version that may be replaced; it is empty if the status must not exist yet. A
+        newer status was written by another process, and is kept. None replaces any status.
         """
         intent = self._intent
         name = rollout_status_name(intent.worker)
@@ -146,9 +149,9 @@ class ClusterWriter:
         await self._apply(path, manifest, newer, {"force": str(over != "").lower()})
 
     async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
-        """Write answers to requests that were read together; returns the new resource version of the status.
+        """Write answers to requests that were read together. Returns the status's new resource version.
 
-        A final answer also removes its request. With None in place of an answer, the request is only removed.
+        A final answer also removes its request. None instead of an answer only removes the request.
         Raises Conflict if the status has changed since it was read.
         """
         name = rollout_status_name(self._intent.worker)
@@ -169,7 +172,7 @@ class ClusterWriter:
         return str(value_at(patched, "metadata", "resourceVersion"))
 
     async def take_over(self, *, lasts: bool) -> None:
-        """Note on the intent whether `twgen tick` carries it out in place of its hook."""
+        """Record on the intent whether `twgen tick` carries it out instead of its hook."""
         intent = self._intent
         annotations = {TAKEN_OVER: intent.hash if lasts else None}
         path = path_of("v1", "ConfigMap", intent.namespace, rollout_name(intent.worker))
@@ -239,8 +242,8 @@ async def send(
 ) -> None:
     """Write a person's request, which was checked against the status `judged_by`.
 
-    Raises Conflict if the status has changed since, except for an abort, which never replaces another
-    request. Also raises StateUnavailable and OutOfTime.
+    Raises Conflict if the status has changed since then. An abort is written even so, because it never
+    replaces another request. Also raises StateUnavailable and OutOfTime.
     """
     namespace, _, worker = judged_by.worker.partition("/")
     path = path_of("v1", "ConfigMap", namespace, rollout_status_name(worker))
@@ -261,8 +264,9 @@ async def send(
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
     """Restart the newest Job that matches a label selector if it has ended.
 
-    Returns a sentence about what was done or is left to do; empty if nothing is. The Job is recreated from
-    the same manifest under the same name, so that Argo CD still tracks it.
+    Returns a sentence that reports the restart, or the command that a person must run instead. It is empty if
+    no Job has ended. The Job is recreated from the same manifest under the same name, so that Argo CD still
+    tracks it.
     """
     path = path_of("batch/v1", "Job", namespace)
     query = {"labelSelector": selector}
@@ -281,7 +285,7 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
             f" run `kubectl delete job {name} -n {namespace}`, and {_RECREATE}"
         )
     status = HTTPStatus.CONFLICT
-    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # the old one still exists
+    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # the old Job still exists
         status, refused = await _answered(client, "POST", path, deadline, body=_manifest_of(newest))
         if status == HTTPStatus.CONFLICT:
             _, current = await _answered(client, "GET", f"{path}/{name}", deadline)
@@ -299,9 +303,10 @@ async def restart_job(client: KubernetesClient, namespace: str, selector: str, d
 async def _answered(
     client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
 ) -> tuple[int, Mapping[str, Any]]:
-    """The status and the document of an answer. If the server cannot be reached, the message says so.
+    """Send a request, and return the status and the body of the response.
 
-    The command has already succeeded, so an error here must not make it fail.
+    If the server cannot be reached, the body's message says so. Nothing is raised, because the command itself
+    has already succeeded.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)

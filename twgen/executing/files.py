@@ -1,4 +1,4 @@
-"""Writes the files of ledgers, and workflow histories."""
+"""Writes ledger files and workflow histories."""
 
 import fcntl
 import os
@@ -29,17 +29,17 @@ def unrecorded(
     recorded: Mapping[tuple[str, str], LedgerPlace],
     files: Mapping[str, Path],
 ) -> dict[Path, list[LedgerEntry]]:
-    """The entries to write to each ledger file: missing ones, and ones with other content.
+    """The entries to write to each ledger file, because they are missing there or have other content.
 
-    `files` has one file for each worker. Changed content is replaced in every file that has it, because
-    ledgers that contradict each other are rejected.
+    `files` has the ledger file of each worker. A changed entry is replaced in every file that contains it,
+    because ledgers that contradict each other are rejected.
     """
     missing: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
         place = recorded.get(entry.key)
         has_it = [Path(source) for source in place.sources if is_file(source)] if place else []
         is_same = place is not None and place.entry.deployment == entry.deployment
-        if is_same and not has_it:  # it was read from stdin
+        if is_same and not has_it:  # the entry was read from stdin
             continue
         for file in dict.fromkeys((*has_it, files[entry.worker])):
             if not (is_same and file in has_it):
@@ -49,11 +49,12 @@ def unrecorded(
 
 @contextmanager
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
-    """Create and lock these folders: of two simultaneous writers, one would lose its entries."""
+    """Create and lock these folders. Without the lock, two simultaneous writers could lose entries."""
     with ExitStack() as stack:
         # always in the same order, so that two writers never wait for each other
         for folder in sorted(folders):
-            # if the folder is not writable, a later step fails; some network file systems cannot lock folders
+            # errors are ignored: some network file systems cannot lock a folder, and if the folder is not
+            # writable, a later step reports it
             with suppress(OSError):
                 folder.mkdir(exist_ok=True)
                 handle = os.open(folder, os.O_RDONLY)
@@ -75,11 +76,11 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: Read
 
 
 def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Add settings of Git and Helm for new ledgers.
+    """Add the settings that new ledgers need for Git and Helm.
 
-    Each version is one line, and Git keeps the lines of both branches. So branches that add versions of the
-    same worker merge without a conflict. Helm would pack the ledger into the chart, and reject the chart if
-    it is too large.
+    `.gitattributes` makes Git keep the lines of both branches, and each version is one line. So branches that
+    add versions of the same worker merge without a conflict. Without an entry in `.helmignore`, Helm would
+    pack the ledger into the chart, and reject a chart that is too large.
     """
     folders = sorted({file.parent for file in files if file.parent.name == LEDGER_FOLDER})
     attributes = (folder / ".gitattributes" for folder in folders)
@@ -109,7 +110,7 @@ def write_files(files: Mapping[Path, str]) -> None:
                 if target.exists():
                     shutil.copymode(target, temporary)
                 else:
-                    mask = os.umask(0o022)  # it can only be read by setting it
+                    mask = os.umask(0o022)  # the umask can only be read by setting it
                     os.umask(mask)
                     Path(temporary).chmod(0o666 & ~mask)
                 Path(temporary).replace(target)
@@ -138,9 +139,9 @@ async def write_histories(
 ) -> Written:
     """Write a sample of histories to an empty folder, one file each.
 
-    `mode` is the mode of the files. `history` returns the text of one: it is empty if Temporal no longer has
-    it, and None if it exceeds the given number of bytes. Raises InvalidInput if the folder cannot be written.
-    It must be empty, because a replay would read all its files.
+    `mode` is the file mode. `history` returns the text of one history: an empty text if Temporal no longer
+    has the history, or None if it has more than the given number of bytes. Raises InvalidInput if the folder
+    cannot be written, or is not empty, because a replay would read its other files too.
     """
     files: list[RecordedRun] = []
     larger: list[RecordedRun] = []
@@ -165,8 +166,8 @@ async def write_histories(
 
 
 def file_name(recorded: RecordedRun) -> str:
-    """The name of a history's file: the shortened, URL-encoded workflow ID, and the run ID."""
-    # together with the run ID, this is below the 255 bytes that file systems allow
+    """The file name of a history: the shortened, URL-encoded workflow ID, and the run ID."""
+    # with the run ID, the name is shorter than the 255 bytes that file systems allow
     escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:200])
     # shortening may have cut a multi-byte character
     whole = quote(unquote(escaped, errors="ignore"), safe="")

@@ -28,7 +28,7 @@ from twgen.records.rollout_status import is_of, write_rollout_status
 
 
 async def is_current(place: IntentPlace, intent: Intent) -> bool:
-    """Whether the intent can be read and is not superseded. False if the read fails."""
+    """Whether the intent still exists with the same hash and UID. False if it cannot be read."""
     with suppress(TwgenError):
         current = await place.read_intent(intent.hash)
         return current is not None and current.uid == intent.uid
@@ -43,26 +43,26 @@ class Journal:
         self.intent = intent
         self._say = say
         self._reported: tuple[Phase, RoutingReason] | None = None
-        """Phase and reason in the newest Event."""
+        """The phase and the reason in the newest Event."""
         self._last: WorkerPlan | None = None
         self._current: RolloutStatus | None = None
         """The newest status, even if it is not written yet."""
         self._earlier: RolloutStatus | None = None
         """The status that an earlier process wrote for the same intent."""
         self._written: RolloutStatus | None = None
-        """The newest status in the cluster, without failures."""
+        """The newest status that was written to the cluster, without its failures."""
         self._entries: Mapping[str, str] = {}
-        """The status entries that were written last."""
+        """The entries of the status ConfigMap that were written last."""
         self._failing: dict[str, RoutingReason] = {}
         """The failures since the newest read."""
         self._failed_before: dict[str, RoutingReason] = {}
         """The failures between the two newest reads."""
         self._written_failures = ""
-        """The failures in the cluster's status."""
+        """The failures in the newest status that was written to the cluster."""
         self._reported_failures: set[str] = set()
-        """The failures that Events have reported."""
+        """The failures that an Event has already reported."""
         self._asked_at: datetime | None = None
-        """When the current read began; None while there is none."""
+        """When the current read began, or None if no read is in progress."""
         self._refusals: set[str] = set()
         self.unwritten: tuple[WorkerPlan, Status] | None = None
         """The newest plan and status, until they are written to the cluster."""
@@ -73,13 +73,13 @@ class Journal:
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
-        """Wraps a read. If the rollout ends before the servers answer, `last_state` reports that."""
+        """Wrap a read. If the rollout ends before the servers respond, `last_state` reports this."""
         self._asked_at = now
         yield
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """Describe the state at the last read, and how long a newer read has been without an answer."""
+        """Describe the state at the last read, and how long a newer read has been waiting for the servers."""
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
@@ -90,13 +90,16 @@ class Journal:
 
     @property
     def settled(self) -> WorkerPlan | None:
-        """The newest plan if it is settled and nothing has failed since; None otherwise."""
+        """The newest plan, or None if it is not settled or if anything has failed since."""
         is_settled = self._last is not None and self._last.routing.phase is Phase.SETTLED
         return self._last if is_settled and not self._failing else None
 
     @property
     def _failures(self) -> str:
-        """The last three failures of two reads, so that one that follows each read is shown continuously."""
+        """The last three failures of the last two reads.
+
+        Two reads, so that a failure which recurs after each read is shown all the time.
+        """
         return "; ".join([*(self._failed_before | self._failing)][-3:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
@@ -108,10 +111,10 @@ class Journal:
         """Report that a read, or a change after it, failed.
 
         The status is written only while this rollout owns it. A rollout that could not read anything yet
-        continues from the status in the cluster; it does not replace a status that it cannot read.
+        continues from the status in the cluster. It does not replace a status that it cannot read.
         """
         self._asked_at, now = None, place.now()
-        if failure in self._failing:  # each failure is reported once per read, so this is another read
+        if failure in self._failing:  # a read reports each failure only once, so a new read has begun
             self._failed_before, self._failing = self._failing, {}
         self._failing = {**self._failing, failure: reason}
         if not self._last and not self._current:
@@ -128,9 +131,9 @@ class Journal:
             self._reported_failures.add(failure)
 
     async def restore(self, entries: Mapping[str, str], place: IntentPlace) -> None:
-        """Write the newest status again if the cluster's `entries` differ from the ones that were written."""
+        """Write the newest status again if the `entries` in the cluster differ from the written ones."""
         is_lost = any(entries.get(name) != text for name, text in self._entries.items())
-        # not if a newer rollout writes the status now
+        # if a newer rollout owns the status now, its entries are right
         if self._current and is_lost and await is_current(place, self.intent):
             await self._write(self._current)
 
@@ -147,7 +150,7 @@ class Journal:
         status = self._current
         if status and needs_a_rollout(status.phase, status.reason):
             self._failing = self._failed_before = {}
-            # a retried Job keeps the time, so that the problem does not seem new
+            # the time is kept, so that the problem does not look new each time the Job is retried
             final_status = replace(left_alone(status, why, now), since=status.since)
             await self._write(final_status)
             await self._add_event("Warning", final_status.reason, final_status.message, now)
@@ -156,7 +159,7 @@ class Journal:
         """Report the plan and the status after a read."""
         before, self._last = self._current or self._earlier, plan
         routing, self.unwritten = plan.routing, None
-        # when the rollout is complete, no later read would clear the failures
+        # the failures of a complete rollout are dropped, because no later read would clear them
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else {}), {}
         self._reported_failures &= set(self._failed_before)
@@ -165,7 +168,7 @@ class Journal:
             return
         state = routing.phase, routing.reason
         self._current = rollout_status(status, status.now, self.intent.hash)
-        # the reason stays until the claim is retried: it would otherwise come and go with each read
+        # CLAIM_FAILED is kept until the claim is retried: otherwise, each read would remove it for a moment
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(plan), Claim):
             self._current = unclaimed(self._current, status.now)

@@ -24,28 +24,28 @@ class RolloutView:
     """Shows a rollout to people. This class only prints lines; subclasses may show more."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """`say` is called with each change and each failure, as a sentence."""
+        """`say` gets a sentence about each change and each failure."""
         self.say = say
 
     def show(self, plan: Plan, world: World, caller: Caller) -> None:
-        """Show the state that was read, and its plan for this caller."""
+        """Show the state that was read, and this caller's plan."""
 
     def fail(self, spec: WorkerSpec, failure: str) -> None:
-        """Show why a read, or the change after it, failed. Called for every failure, even repeated ones."""
+        """Show why a read, or the change after it, failed. Called for every failure, even a repeated one."""
 
 
 class Clock(Protocol):
     """A clock that can wait."""
 
     def now(self) -> datetime:
-        """The time: on this machine, or for decisions about traffic, on the slowest known clock."""
+        """The current time. For decisions about traffic, it is the time of the slowest known clock."""
 
     async def sleep(self, length: timedelta, /) -> None:
         """Wait for this length of time."""
 
 
 class ServersOfWorker(Clock, Protocol):
-    """The servers of one worker; async methods raise StateUnavailable or OutOfTime."""
+    """The servers of one worker. Its async methods raise StateUnavailable or OutOfTime."""
 
     spec: WorkerSpec
 
@@ -53,7 +53,7 @@ class ServersOfWorker(Clock, Protocol):
         """Read the state of the worker."""
 
     async def read_routing(self) -> WorkerDeployment | None:
-        """Read only the routing and its conflict token, with few calls; None if there is no such worker."""
+        """Read only the routing and its conflict token, with few calls. None if the worker does not exist."""
 
     def temporal(self, identity: str, /) -> TemporalWriter:
         """A writer that makes changes in Temporal as this manager identity."""
@@ -65,7 +65,7 @@ class ServersOfWorker(Clock, Protocol):
         """The records of versions that have no open workflows now."""
 
     async def gate_input(self) -> bytes | None:
-        """Read the input of the gate workflow; None if it has none."""
+        """Read the gate workflow's input, or return None if it has no input."""
 
 
 class Reported(NamedTuple):
@@ -74,9 +74,9 @@ class Reported(NamedTuple):
     requests: Sequence[PendingRequest] = ()
     """People's requests, in the order in which they are answered."""
     entries: Mapping[str, str] | None = None
-    """None if they were not read."""
+    """The entries of the ConfigMap, or None if they were not read."""
     is_news: bool = False
-    """Whether there may be a request, or a changed intent."""
+    """Whether a request or a changed intent may be waiting."""
 
 
 class IntentServers(ServersOfWorker, Protocol):
@@ -94,21 +94,21 @@ class IntentServers(ServersOfWorker, Protocol):
         """Read the rollout's status and people's requests, with at most one cheap call."""
 
     async def replay_again(self) -> str:
-        """Restart the replay; returns a sentence about what was done or is left to do."""
+        """Restart the replay. Returns a sentence about what was done or is left to do."""
 
 
 class TickServers(Protocol):
-    """The servers of all workers that `tick` checks; async methods raise StateUnavailable or OutOfTime."""
+    """The servers of all workers that `tick` checks. Async methods raise StateUnavailable or OutOfTime."""
 
     def steady(self) -> datetime:
-        """The time for measuring pauses, which setting the machine's clock does not affect."""
+        """The time of a clock for measuring intervals. Setting the machine's clock does not affect it."""
 
     async def read(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
-        """Read the workers; also returns the workers that cannot be read, with the reasons.
+        """Read the workers. The second result has the workers that cannot be read, with the reasons.
 
-        `for_routing` also reads task queues, gates and all other input for decisions about traffic.
+        With `for_routing`, also read task queues, gates and all other input for decisions about traffic.
         """
 
     async def attached(self, kinds: Mapping[str, set[GroupKind]], /) -> Mapping[str, AttachedRead]:
@@ -121,27 +121,27 @@ class TickServers(Protocol):
         """A writer that makes changes in the cluster."""
 
     def begin_again(self, intent: Intent, /) -> bool:
-        """Restart a rollout that this process carried out and that has ended; False if there is none."""
+        """Restart an ended rollout that this process carried out. Returns False if there is none."""
 
 
 class IntentPlace(Clock, Protocol):
-    """The ConfigMap of an intent, its status, and the servers of its worker."""
+    """The ConfigMap of an intent, the rollout's status, and the servers of the worker."""
 
     name: str
-    """Names the intent in messages."""
+    """The name of the intent in messages."""
     view: RolloutView
 
     async def read_intent(self, intent_hash: str, /) -> Intent | None:
-        """Read the intent with this hash, or with any hash if it is empty; None if it no longer exists.
+        """Read the intent with this hash (empty: any hash). Returns None if the intent no longer exists.
 
         Raises UnusableIntent, StateUnavailable or OutOfTime.
         """
 
     async def read_status(self, intent: Intent, /) -> RolloutStatus | None:
-        """Read the status of the worker's rollout, if there is one; raises as `read_intent` does."""
+        """Read the status of the worker's rollout, if there is one. Raises the errors of `read_intent`."""
 
     def writer(self, intent: Intent, /) -> ClusterWriter:
         """A writer that makes changes in the cluster."""
 
     def servers(self, intent: Intent, /) -> IntentServers:
-        """The servers of the intent's worker; raises UnusableIntent."""
+        """The servers of the intent's worker. Raises UnusableIntent."""

@@ -29,7 +29,7 @@ from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
 class Refreshes:
-    """Requests hard refreshes and remembers their times. Each refresh renders a whole application."""
+    """Requests hard refreshes, and remembers their times. Each refresh renders a whole application."""
 
     def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
         self._argocd = argocd
@@ -38,11 +38,11 @@ class Refreshes:
         self._requested: dict[str, Refresh] = {}
         """The newest refresh of each application."""
         self._made_at: list[datetime] = []
-        """When the newest refreshes were requested."""
+        """When the refreshes of the last minute were requested."""
         self._waiting = 0
-        """How many applications the newest check left for later, because of the limit per minute."""
+        """How many applications the newest check postponed because of the limit per minute."""
         self._reported: set[tuple[str, str]] = set()
-        """Applications with a worker that they no longer render, which has been reported."""
+        """Pairs of an application and a worker that it no longer renders, once that has been reported."""
         self.projects: dict[str, str] = {}
         """The Argo CD project of each worker; empty if its application does not render its intent."""
         self.refused: dict[NamedObject, str] = {}
@@ -54,17 +54,17 @@ class Refreshes:
         self._argocd.close()
 
     async def applications(self, tracked_as: str, deadline: Deadline) -> Sequence[Mapping[str, Any]]:
-        """Same as `ArgoCD.application`, as a list."""
+        """The application that `ArgoCD.application` returns, in a list."""
         return [await self._argocd.application(tracked_as, deadline)]
 
     async def ask(
         self, applications: Mapping[str, Sequence[Rendered]], now: datetime, steady: datetime
     ) -> list[str]:
-        """Request the refreshes that are due; returns the failures.
+        """Request the refreshes that are due, and return the failures.
 
-        `applications` has the workers of each application with their renders. A worker is a failure if Argo
-        CD does not list its intent in the application. If the application has removed the worker, that is
-        reported once. `steady` is the time on the clock for pauses.
+        `applications` has the workers of each application with their renders. It is a failure if Argo CD does
+        not list a worker's intent in the application. If the application no longer renders the worker, this
+        is only reported once. `steady` is the time of the clock for intervals.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -142,10 +142,11 @@ class Refreshes:
             self._waiting += 1
             return
         self._made_at.append(now)
-        # if Argo CD rejects the refresh, it is requested again, and does not count as `in_vain`
+        # recorded before the request: if Argo CD rejects the refresh, it is requested again, and does not
+        # count as `in_vain`
         self._requested[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
-            # Argo CD answers after it has rendered; it continues even if this request is abandoned
+            # Argo CD responds after the render, which continues even if this request times out
             await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
         self._requested[name] = due._replace(at=now)
         self.made += 1
@@ -161,7 +162,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
     ]
     return ApplicationState(
         is_syncing=last_sync(application).is_running,
-        # Argo CD keeps an error for an hour
+        # Argo CD keeps this condition for an hour after the error
         render_error=next((error for error in errors if "twgen" in error), ""),
         may_wait=value_at(application, "status", "sync", "status") != "Synced",
         asked_since=asked_since(application),

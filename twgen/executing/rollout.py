@@ -1,4 +1,4 @@
-"""Rolls out one worker: read, plan, make one change, and read again."""
+"""Rolls out one worker: it reads the state, plans, makes one change, and reads again."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -39,49 +39,50 @@ _AFTER_A_CHANGE = timedelta(seconds=1)
 
 
 class RolloutLoop:
-    """The loop of one worker's rollout, as run by a person or CI. `IntentRollout` is the one in a cluster."""
+    """The rollout loop of one worker, for a person or CI. `IntentRollout` is the loop in a cluster."""
 
     is_unattended = False
-    """Whether it runs without a person: then it waits until others fix a problem, such as unreachable
-    servers."""
+    """Whether the loop runs without a person. If so, a problem such as an unreachable server does not end it:
+    it waits until the problem is fixed."""
     cause: Mapping[str, str] = {}
-    """The origin of the rollout, which is recorded with every change of traffic. Unknown values are empty."""
+    """The intent and the application of the rollout, to record with every routing change. Empty if there are
+    none."""
 
     def __init__(self, servers: ServersOfWorker, caller: Caller, view: RolloutView) -> None:
         self.servers, self.caller, self.view = servers, caller, view
         self.spec = servers.spec
         self._unrecorded: tuple[RoutingPlan, str, partial[Mapping[str, Any]]] | None = None
-        """The last change of traffic, its identity and its mark, until the change is confirmed and
-        recorded."""
+        """The last routing change, the identity that made it, and the metadata that records it. Kept until
+        the change is confirmed and recorded."""
         self._said: RoutingPlan | None = None
-        """The last change of traffic that was reported."""
+        """The last routing change that was reported."""
 
     async def read(self) -> World:
-        """Read the worker, and check whether the rollout may continue."""
+        """Read the worker's state, and check whether the rollout may continue."""
         return await self.servers.read()
 
     async def read_routing(self) -> WorkerDeployment | None:
-        """Read only the routing, with few calls; None if the rollout must not continue."""
+        """Read only the routing, which takes few calls. Returns None if the rollout must not continue."""
         return await self.servers.read_routing()
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Show the state and its plan. Never raises a TwgenError."""
+        """Show the state that was read and the plan for it. Never raises a TwgenError."""
         self.view.show(plan, world, self.caller)
 
     async def fail(self, failure: str, reason: RoutingReason) -> None:  # noqa: ARG002 - used in a cluster
-        """Report a failure, even a repeated one. Never raises a TwgenError."""
+        """Report a failure, even if it was reported before. Never raises a TwgenError."""
         self.view.fail(self.spec, failure)
 
     async def is_asked(self) -> bool:
-        """Whether a person has sent a request. Makes one cheap call, and never raises a TwgenError."""
+        """Check whether a person has sent a request. Makes one cheap call, and never raises a TwgenError."""
         return False
 
     async def answer(self, target: Target) -> bool:  # noqa: ARG002 - used in a cluster
-        """Answer a pending request based on the last read; returns whether to read again."""
+        """Answer a pending request, based on the last read. Returns whether to read the state again."""
         return False
 
     async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:  # noqa: ARG002 - used in a cluster
-        """Make the changes in the cluster; returns False if another read is due soon."""
+        """Make the changes in the cluster. Returns False if another read is due soon."""
         return True
 
     def target_of(self, world: World) -> Target:
@@ -91,10 +92,11 @@ class RolloutLoop:
         return Target(self.spec, worker, self.servers.now(), identity)
 
     async def run(self, *, once: bool) -> WorkerPlan:
-        """Roll out until the worker is Settled or Blocked; returns the last plan.
+        """Roll out until the worker is Settled or Blocked. Returns the last plan.
 
-        `once` stops after one change; claiming the worker and marking a version do not count. With `once`,
-        and at the first read, failures are raised. Later failures are reported, and the worker is read again.
+        With `once`, stop after one change. Claiming the worker and writing metadata do not count as changes.
+        A failure is raised if `once` is set, or if a person is present and no plan has been shown yet. Any
+        other failure is reported, and the loop reads again.
         """
         is_first, failure = True, ""
         while True:
@@ -115,7 +117,7 @@ class RolloutLoop:
                 is_adjusted = takes_back(plan) or await self.adjust(plan, worker.rollout)
                 temporal = worker.temporal
                 due = next_write(plan) if temporal else None
-                # the steps since the read may have taken minutes
+                # the answer and the changes in the cluster may have taken minutes
                 if temporal and due and not await self._is_unchanged(temporal):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue
@@ -143,9 +145,9 @@ class RolloutLoop:
                 await self.servers.sleep(FAILED_LOOK)
 
     async def _answered(self, plan: WorkerPlan, world: World) -> bool:
-        """Answer a pending request; returns whether to read again.
+        """Answer a pending request. Returns whether the state must be read again.
 
-        A failed answer stops the rollout, because the request may be an abort. But it does not stop a change
+        If the answer fails, no change is made, because the request may be an abort. The exception is a change
         that takes a version's share back.
         """
         try:
@@ -160,21 +162,21 @@ class RolloutLoop:
             return False
 
     async def _is_unchanged(self, temporal: WorkerDeployment) -> bool:
-        """Whether the routing has not changed since it was read, and the rollout may still change it."""
+        """Whether the routing is the same as at the last read, and the rollout may still change it."""
         seen = await self.read_routing()
         return seen is not None and seen.conflict_token == temporal.conflict_token
 
     async def _make(self, write: Write, identity: str, conflict_token: str) -> None:
-        """Make a change and report it. A change of traffic is also recorded in the version's metadata."""
+        """Make a change and report it. A routing change is also recorded in the version's metadata."""
         name, writer, say = self.spec.worker_deployment, self.servers.temporal(identity), self.view.say
         match write:
             case GateStart():
                 await writer.start_gate(write, await self.servers.gate_input() if write.has_input else None)
                 say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
             case Claim():
-                # the token in the answer must not be used to change traffic: if another process with the
-                # same identity has already made the claim, the server returns the newest token, which may
-                # follow changes that this process has not read
+                # the conflict token in the response must not be used to change the routing: if another
+                # process with the same identity has already made the claim, the server returns the newest
+                # token, and this process might not have read the changes before it
                 try:
                     await writer.set_manager(write.manager, conflict_token)
                 except TwgenError as error:
@@ -201,9 +203,9 @@ class RolloutLoop:
         self.view.say(f"{self.spec.worker_deployment}: {says} ({change.because})")
 
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
-        """Report and record a change that was made, but whose answer or record was lost.
+        """Report and record a change that was made although its response or its record was lost.
 
-        Returns whether to read again.
+        Returns whether the state must be read again.
         """
         unrecorded, self._unrecorded = self._unrecorded, None
         if not unrecorded or not temporal:
@@ -223,14 +225,14 @@ class RolloutLoop:
         moved: Callable[[WorkerDeployment], Mapping[str, Any]],
         also: Mapping[str, Any],
     ) -> bool:
-        """Write the mark that records a change of traffic, together with the marks in `also`.
+        """Record a routing change in the version's metadata, together with the entries in `also`.
 
-        Returns False if that failed, which does not undo the change.
+        Returns False if the record could not be written. The change itself is not undone.
         """
         if not build_id:
             return True
         failure = "its routing or its intent has changed since then"
-        # without the record, the gates would run again; writing it twice is harmless
+        # retried, because the gates would run again without the record; writing it twice is harmless
         for is_last in (False, True):
             try:
                 after = await self.read_routing()
@@ -240,13 +242,13 @@ class RolloutLoop:
             except TwgenError as error:
                 failure = str(error)
             if not is_last:
-                # the oldest server does not find the worker for a moment after a change
+                # for a moment after a change, the oldest supported server does not find the worker
                 await self.servers.sleep(_AFTER_A_CHANGE)
         self.view.say(f"could not record the change of traffic for {build_id}: {failure}")
         return False
 
     async def _wait(self, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
-        """Sleep until the plan can change. While only time must pass, read only the conflict token."""
+        """Sleep until the plan can change. If only time must pass, read only the conflict token meanwhile."""
         until = only_time_passes_until(plan, now)
         if not until or not world.temporal:
             await self._sleep(until_next_look(plan, now))
@@ -262,10 +264,10 @@ class RolloutLoop:
                 break
 
     async def _sleep(self, length: timedelta) -> bool:
-        """Sleep for this long, or until a request arrives; returns whether a request ended the sleep."""
+        """Sleep for this long, or until a request arrives. Returns whether a request ended the sleep."""
         ends, rest = self.servers.now() + length, length
         while rest > timedelta():
-            # so that a request is taken within 5 seconds
+            # short enough to notice a request within 5 seconds
             part = min(rest, timedelta(seconds=4)) if self.is_unattended else rest
             await self.servers.sleep(part)
             if await self.is_asked():
@@ -275,7 +277,7 @@ class RolloutLoop:
         return False
 
     async def intervene(self, target: Target, intervention: Intervention) -> None:
-        """Announce and make the changes of a person's command."""
+        """Announce the changes that a person's command asks for, and make them."""
         self.view.say(f"{self.spec.worker_deployment}: will {intervention.will}")
         change, writer, done = intervention.change, self.servers.temporal(target.identity), list[str]()
         try:
@@ -288,7 +290,7 @@ class RolloutLoop:
             if change and change.claim_manager:
                 await writer.set_manager(target.identity, target.temporal.conflict_token)
                 done.append(f"{target.identity} became the manager")
-                # as in a rollout, the token in the answer to a claim is not used
+                # as in a rollout, the conflict token in the response to a claim is not used
                 decided_on, target = target, self.target_of(await self.read())
                 refuse_other_traffic(decided_on, target)
             if change:

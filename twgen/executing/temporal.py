@@ -1,4 +1,4 @@
-"""Makes single changes to a worker in Temporal, and applies its policy to old versions."""
+"""Makes single changes to a worker in Temporal, and carries out its policy for old versions."""
 
 import json
 from base64 import b64decode
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class TemporalWriter:
-    """Changes one worker as the manager `identity`. Each method makes one call, which is never repeated.
+    """Changes one worker as the manager `identity`. Each method makes one call, and never retries it.
 
-    Each raises OwnedBySomebodyElse if another client manages the worker or has changed it since it was read,
+    A method raises OwnedBySomebodyElse if another client manages the worker or changed it after the read,
     StateUnavailable if the server rejects the call, and OutOfTime if the outcome is unknown.
     """
 
@@ -38,9 +38,10 @@ class TemporalWriter:
         self._timeout = timeout
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
-        """Set the manager of the worker, or remove it if `manager` is empty.
+        """Set the worker's manager. If `manager` is empty, the worker has no manager afterwards.
 
-        The conflict token in the answer is not used: it may follow a change that this process has not read.
+        The conflict token in the response is ignored: it may be newer than changes that this process has not
+        read.
         """
         await self._write(
             "SetWorkerDeploymentManager",
@@ -50,7 +51,7 @@ class TemporalWriter:
         )
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
-        """Change the routing as planned."""
+        """Make a planned routing change."""
         is_ramp = change.action is not RoutingAction.SET_CURRENT
         await self._write(
             f"SetWorkerDeployment{'Ramping' if is_ramp else 'Current'}Version",
@@ -63,7 +64,7 @@ class TemporalWriter:
         )
 
     async def delete_version(self, build_id: str) -> None:
-        """Delete a version's record. The server rejects this while it has traffic, pollers or workflows."""
+        """Delete the record of a version. The server rejects this if it has traffic, pollers or workflows."""
         await self._write("DeleteWorkerDeploymentVersion", deployment_version=self._version(build_id))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
@@ -134,9 +135,9 @@ class TemporalWriter:
         )
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata, as JSON. Entries are never removed.
+        """Write entries into a version's metadata, as JSON.
 
-        After an entry has been removed, server 1.29.1 does not answer for a while.
+        twgen never removes an entry: after a removal, server 1.29.1 does not respond for a while.
         """
         await self._write(
             "UpdateWorkerDeploymentVersionMetadata",
@@ -171,7 +172,7 @@ def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Paylo
 
 
 async def delete_records(writer: TemporalWriter, worker: str, records: Sequence[OldRecord]) -> ForgetReport:
-    """Delete the records one after another; stops after three errors."""
+    """Delete the records of old versions one after another. Stops after three errors."""
     deleted: list[str] = []
     refused: list[str] = []
     for record in records:
@@ -190,7 +191,7 @@ class Batches(Protocol):
     """Reads workflows and batch operations."""
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None if it does not exist."""
+        """The progress of a batch operation, or None if the operation does not exist."""
 
     async def count(self, query: str) -> int:
         """The number of workflows that match a query."""
@@ -203,10 +204,11 @@ async def begin(
     writer: TemporalWriter,
     say: Callable[[str], None],
 ) -> bool:
-    """Start a due action on a version's workflows; returns whether it was started and noted.
+    """Start a due action on a version's workflows. Returns whether the start is recorded.
 
-    The ID of the batch operation is marked before the start, so that the operation is found even if the last
-    mark could not be written. The version is also marked if no workflow matches.
+    The job ID of the batch operation is written to the version's metadata before the start. So the operation
+    can be found even if the record of its start could not be written. The action also counts as started if no
+    workflow matches.
     """
     spec, build_id, repeat = target.spec, scheduled.build_id, scheduled.repeat
     version = target.versions[build_id]
@@ -214,8 +216,8 @@ async def begin(
     batch = batch_of(target, build_id, scheduled.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # an account that can start the operation but not mark it must not report it as done; a second one,
-        # started by `twgen end`, counts for the same entry of the policy
+        # an account might be able to start the operation but not to write metadata; the failed operation must
+        # not be recorded as started. A new operation by `twgen end` counts for the same entry of the policy
         raise NegativeAnswer(
             f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to restart it,"
             " run the command that `twgen plan` shows with --again"
@@ -239,7 +241,7 @@ async def begin(
 async def start(
     writer: TemporalWriter, target: Target, scheduled: ScheduledAction | None, batch: Batch, reason: str
 ) -> None:
-    """Start a batch operation. Before the first one for a policy's entry, its job ID is marked."""
+    """Start a batch operation. If it is the first for its policy entry, record its job ID before that."""
     if scheduled and not (scheduled.is_announced or scheduled.is_begun):
         version = target.versions[scheduled.build_id]
         await writer.mark(scheduled.build_id, announced_mark(version, scheduled))

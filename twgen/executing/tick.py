@@ -51,7 +51,7 @@ class Worker(NamedTuple):
     """The newest Job of the intent, if it has ended."""
     status: RolloutStatus | None = None
     is_skipped: bool = False
-    """Whether Argo CD has skipped the hook, so that no Job has the intent."""
+    """Whether Argo CD skipped the intent's hook, so that no Job carries out the intent."""
 
     @property
     def driver(self) -> Driver:
@@ -64,7 +64,7 @@ class Worker(NamedTuple):
 
     @property
     def is_carried_out(self) -> bool:
-        """Whether a rollout in the cluster has not ended yet."""
+        """Whether a program in the cluster is carrying out the rollout now."""
         return not self.ended and self.driver is not Driver.NONE
 
 
@@ -75,12 +75,12 @@ class TickResult:
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The statuses of workers whose traffic no program in the cluster changes now."""
+    """The statuses of workers whose rollout no program in the cluster is carrying out now."""
     failures: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """Warnings about missing permissions, which may be intended."""
     unread: list[Unread] = field(default_factory=list)
-    """The workers that could not be read. At the end of the check, they are reported in `failures`."""
+    """The workers that could not be read. At the end of the check, they are added to `failures`."""
 
     @contextmanager
     def whatever_fails(self, subject: str) -> Iterator[None]:
@@ -93,9 +93,9 @@ class TickResult:
             self.failures.append(Bug.of(subject, error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
-        """The statuses in the cluster, updated with the newer state of their workers.
+        """These statuses from the cluster, updated with the state that this check has read.
 
-        Phase and reason are not updated, because most checks do not read task queues and gates.
+        The phase and the reason are not updated, because most checks do not read task queues and gates.
         """
         newest = {status.worker: status for status in statuses}
         for worker in newest.keys() & self.statuses.keys():
@@ -108,7 +108,7 @@ class _Observation:
     worker: Worker
     world: World
     attached: dict[str, AttachedRead]
-    """The attached objects, which are read after planning, because the plans say which ones should exist."""
+    """The attached objects. They are read after planning, because the plans say which kinds to read."""
 
     @property
     def caller(self) -> Caller:
@@ -129,12 +129,12 @@ class _Observation:
 
     @property
     def target(self) -> Target:
-        """The target version, as the rollout sees it."""
+        """The target version, as the worker's rollout sees it."""
         intent, spec = self.worker.intent, self.worker.spec
         return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity)
 
     def note(self, result: TickResult) -> None:
-        """Add the worker's status to the result, and the renders that are possible now."""
+        """Add the worker's status and the renders that are possible now to the result."""
         intent, [plan] = self.worker.intent, self.plan.workers
         result.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
@@ -144,29 +144,33 @@ class _Observation:
 
 
 class Tick:
-    """Runs the checks of one process. It remembers what it has reported and started, to avoid repetition."""
+    """Runs the checks of one process. It remembers its reports and the operations that it started.
+
+    So a report is not repeated, and a started operation is not started again.
+    """
 
     def __init__(
         self, servers: TickServers, say: Callable[[str], None], allowed: TickSettings, *, goes_on: bool
     ) -> None:
-        """`say` is called with each change; `allowed` is what the operator permits.
+        """`say` gets a sentence about each change. `allowed` has the operator's permissions.
 
-        `goes_on`: whether more checks follow.
+        `goes_on` is true if more checks follow.
         """
         self.servers, self.say, self.allowed, self._goes_on = servers, say, allowed, goes_on
-        # times are on the steady clock; each mapping is by worker, and workers that are gone are removed
+        # all times are from the steady clock. Each mapping has one entry per worker, which is removed once
+        # the worker is gone
         self.begun = defaultdict[str, dict[str, datetime]](dict)
-        """By job ID, the time until which a started batch operation needs no attention."""
+        """By worker and job ID: the time until which a started batch operation needs no check."""
         self.kept = defaultdict[str, dict[str, NextTry]](dict)
-        """When to try again to delete an old record, by build ID."""
+        """By worker and build ID: when to retry the deletion of an old record."""
         self._said = defaultdict[str, set[str]](set)
         self._busy: dict[str, int] = {}
-        """Transient reasons why workers were not read, with the number of consecutive failures."""
+        """By transient reason: how many checks in a row could not read workers for this reason."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
-        """Check once: delete the Jobs that must run again, and write the statuses that no Job writes."""
+        """Run one check: delete the Jobs that must run again, and write the statuses that no Job writes."""
         result = TickResult()
-        # a limit for each Temporal server, so that one that never answers does not delay the others
+        # a limit for each Temporal server, so that a server that never responds does not delay the others
         turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(8))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
         for memory in (self.begun, self.kept, self._said):
@@ -189,23 +193,23 @@ class Tick:
         await asyncio.gather(*map(check_namespace, by_place.values()))
         unread = result.unread
         if self._goes_on:
-            # a server over its rate limit is reported only after three failed reads in a row
+            # a rate limit of a server is reported only after three failed reads in a row
             self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
             unread = [one for one in unread if self._busy.get(one.why, 3) >= 3]
         result.failures.extend(unread_lines(unread))
         return result
 
     def is_new(self, sentence: str, worker: str = "") -> bool:
-        """Whether the sentence has not been said before; notes that it is said now.
+        """Whether the sentence is reported for the first time. Remembers it.
 
-        Sentences about a worker are forgotten when it is gone; without `worker`, they are kept.
+        A sentence about a worker is forgotten once the worker is gone. A sentence without `worker` is kept.
         """
         is_new = sentence not in self._said[worker]
         self._said[worker].add(sentence)
         return is_new
 
     async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
-        """Check the workers of one namespace. Only the reads wait for a turn on the Temporal server."""
+        """Check the workers of one namespace. Only reads count towards the Temporal server's limit."""
         unsettled = []
         async with turn:
             observations = await self._read(group, result)
@@ -238,7 +242,7 @@ class Tick:
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
-        """Read the workers; those that cannot be read are left out."""
+        """Read the workers. A worker that cannot be read is left out."""
         world, unread = await self.servers.read([worker.spec for worker in workers], for_routing=for_routing)
         result.unread.extend(unread)
         attached: dict[str, AttachedRead] = {}
@@ -248,14 +252,14 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 observations.append(observation := _Observation(worker, own_world, attached))
-                with suppress(Exception):  # `note` raises it again, and reports it
+                with suppress(Exception):  # `note` raises the same error, which is reported then
                     plans += [plan.versions for plan in observation.plan.workers]
         if kinds := attached_to_read(plans):
             attached.update(await self.servers.attached(kinds))
         return observations
 
     async def _write_status(self, observation: _Observation, result: TickResult) -> None:
-        """Write the status of a worker whose traffic no program in the cluster changes, if it has changed."""
+        """Write a changed status, if no program in the cluster is carrying out the worker's rollout."""
         worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
         if worker.driver is Driver.NONE:
@@ -264,7 +268,7 @@ class Tick:
             status = since_its_hook(before, observation.status)
         if not status:
             return
-        # with the resource version, because a Job may have taken over since
+        # with the resource version, because a Job may have written a newer status since the read
         since, version = (
             (since_when(before, status), before.resource_version) if before else (status.since, "")
         )
@@ -278,7 +282,10 @@ class Tick:
                 await cluster.record(write_rollout_status(status), over=status.resource_version)
 
     async def _run_again(self, observation: _Observation) -> None:
-        """Restart a rollout that has ended but has work again. Argo CD recreates a deleted, tracked Job."""
+        """Restart a rollout that has ended but has new work.
+
+        A deleted Job that Argo CD tracks runs again, because Argo CD recreates it.
+        """
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_older or worker.driver in {Driver.HOOK, Driver.NONE}:
             return
@@ -286,9 +293,10 @@ class Tick:
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
-        """Take over a rollout, or report it, if Argo CD skipped its hook; give it back if the hook runs.
+        """Take over a rollout, or only report it, if Argo CD skipped its hook. Give it back if the hook runs.
 
-        The rollout begins once the intent has the annotation. It needs the same permissions as driver Tick.
+        A taken-over rollout begins once the intent has the annotation. It needs the permissions of driver
+        Tick.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
         if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:
@@ -317,10 +325,10 @@ class Tick:
                 await self.servers.writer(intent).add_event("Warning", RoutingReason.HOOK_SKIPPED, says, now)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
-        """Refuse requests that no Job will take, or restart an ended Job to take them."""
+        """Refuse the requests that no Job will answer, or restart an ended Job that can answer them."""
         status, ended = worker.status, worker.ended
         if not status or worker.is_carried_out:
-            return  # the rollout takes them
+            return  # the rollout answers them
         refused = []
         for pending in status.pending:
             if not (request := pending.waiting):
@@ -333,14 +341,14 @@ class Tick:
                 return
         says = [f"{each.request}: {each.message}" for _, each in refused]
         if refused:
-            # if they cannot be refused, the requests may stay for a long time
+            # if the refusals cannot be written, the requests may remain for a long time
             with self._permitted(status.worker, f"cannot refuse {'; '.join(says)}", result):
                 await self.servers.writer(worker.intent).answer(*refused)
                 self.say(f"{status.worker}: refused {'; '.join(says)}")
 
     @contextmanager
     def _permitted(self, worker: str, failure: str, result: TickResult) -> Iterator[None]:
-        """Wraps a write to the cluster. A missing permission is a warning, which is reported once."""
+        """Wrap a write to the cluster: a missing permission causes a warning, only once."""
         try:
             yield
         except Forbidden as error:
@@ -357,7 +365,7 @@ class Tick:
             self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
-        """Whether a batch operation may be due. After a start, the next one is not due for some time."""
+        """Whether a batch operation may be due. For some time after a start, the next one is not due."""
         target, now = observation.target, self.servers.steady()
         if not (self.allowed.drains and may_end_workflows(target)):
             return False
@@ -366,7 +374,7 @@ class Tick:
         return any(begun.get(job_id, now) <= now for job_id in job_ids)
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
-        """Some of the old records to delete by the worker's policy, if the operator permits it."""
+        """At most ten old records to delete, by the worker's policy. Empty if the operator forbids it."""
         if not self.allowed.forgets:
             return []
         now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
@@ -376,27 +384,30 @@ class Tick:
         return [record for record in records if record.build_id not in waiting][:10]
 
     async def _forget(self, observation: _Observation, result: TickResult) -> None:
-        """Delete the records that are due, after a new check for open workflows."""
+        """Delete the records that are due, after checking again for open workflows on their versions."""
         worker, kept = observation.target.spec.worker_deployment, self.kept
         if not (due := self._records_due(observation)):
             return
         target = observation.target
         listed = {version.build_id for version in target.temporal.versions}
         kept[worker] = {build_id: again for build_id, again in kept[worker].items() if build_id in listed}
-        # noted before the attempt, so that after an error the same records are not tried at every check
+        # set before the attempt: otherwise, after an error, every check would try the same records
         for record in due:
             before = kept[worker].get(record.build_id)
             kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
         servers = self.servers.of(target.spec)
         unneeded = await servers.without_open_workflows(due)
         report = await delete_records(servers.temporal(target.identity), worker, unneeded)
-        # a record that the server still lists is tried again after its pause
+        # a record that the server still lists is tried again later
         for build_id in report.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
         result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in report.refused)
 
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
-        """Start the due actions on workflows of draining versions, and note those that already run."""
+        """Start the due actions on workflows of draining versions.
+
+        Also note until when the actions that have begun need no check.
+        """
         if not self.allowed.drains:
             return
         target, now = observation.target, self.servers.steady()

@@ -1,6 +1,6 @@
-"""Runs a rollout in a cluster without a person: it waits until others fix problems, and reports them.
+"""Runs a rollout in a cluster without a person. It reports problems, and waits until they are fixed.
 
-It also takes people's requests, carries out each one once, and writes the result.
+It also accepts people's requests, carries out each request once, and writes the result.
 """
 
 import asyncio
@@ -37,21 +37,21 @@ from twgen.planning.worker_status import AttachedRead, attached_to_read, make_st
 from twgen.records.intent import Intent, UnusableIntent
 
 _LAST_TRIES = 12
-"""How often to try to write the final status or answers."""
+"""How many times twgen tries to write the final status or answers."""
 
 
 class _Limit(NamedTuple):
-    """When a rollout is given up, on the event loop's clock (None for never), and the same in words."""
+    """The end of a rollout's time limit, on the event loop's clock (None for no limit), and in words."""
 
     ends: float | None
     text: str
 
 
 async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Roll out the intent with this hash (any if empty), within this number of seconds (None for no limit).
+    """Carry out the intent with this hash (empty: any hash) within this many seconds (None: no limit).
 
-    Returns the last plan; None if the intent no longer exists. Raises the same errors as `RolloutLoop.run`,
-    but waits until others fix a problem, and writes the reason for its end to the cluster.
+    Returns the last plan, or None if the intent no longer exists. Raises the errors of `RolloutLoop.run`, but
+    if a problem can be fixed, it waits for the fix. If it fails, it writes the reason to the cluster.
     """
     limit = _Limit(None, "")
     if within is not None:
@@ -66,14 +66,14 @@ async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) 
                 return plan
             journal = Journal(place.writer(intent), intent, place.view.say)
             plan = await _roll_out(place, journal, limit)
-            # if an intent was deleted and recreated, only its UID may differ
+            # an intent that was deleted and recreated might differ only in its UID
             if plan.routing.reason is not RoutingReason.SUPERSEDED:
                 return plan
     except UnusableIntent as error:
         await _refuse(place, error)
         raise
     except Exception as error:
-        # nothing is written after SIGTERM: readers of the status also check whether its Job has ended
+        # after SIGTERM, nothing is written: readers of the status also check whether the Job has ended
         if journal and await is_current(place, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"it ended because of a bug ({type(error).__name__})" if is_bug else str(error)
@@ -111,7 +111,7 @@ async def _refuse(place: IntentPlace, error: UnusableIntent) -> None:
 
 
 async def _intent(place: IntentPlace, intent_hash: str, limit: _Limit) -> Intent | None:
-    """Wait until the intent can be read; None if it no longer exists."""
+    """Read the intent, and retry until that succeeds. Returns None if the intent no longer exists."""
     failure = ""
     try:
         async with asyncio.timeout_at(limit.ends):
@@ -128,7 +128,7 @@ async def _intent(place: IntentPlace, intent_hash: str, limit: _Limit) -> Intent
 
 
 class IntentRollout(RolloutLoop):
-    """The rollout of an intent in a cluster, to which it reports."""
+    """The rollout of an intent in a cluster. It reports to that cluster."""
 
     is_unattended = True
     servers: IntentServers
@@ -140,7 +140,7 @@ class IntentRollout(RolloutLoop):
         self.cause = {"intent": intent.hash, "application": intent.application}
         self._place, self._journal = place, journal
         self._attached: list[AttachedInCluster] | None = None
-        """The attached objects at the last read; None if they were not read."""
+        """The attached objects at the last read, or None if they were not read."""
         self._adjustments = Adjustments(
             servers.cluster, self.attached, say, self.fail, has_hook=intent.has_hook
         )
@@ -149,18 +149,18 @@ class IntentRollout(RolloutLoop):
         """Read the worker, and check whether the rollout may continue."""
         with self._journal.asking(self._place.now()):
             world = await self.servers.read()
-            # read last, because it permits the next write
+            # read last, because this state permits the next write
             state = await self.servers.state()
         return world.with_rollout(self.spec.key, state)
 
     async def read_routing(self) -> WorkerDeployment | None:
-        """Read only the routing; None if the rollout must not continue."""
+        """Read only the routing. Returns None if the rollout must not continue."""
         with self._journal.asking(self._place.now()):
             temporal, state = await self.servers.read_routing(), await self.servers.state()
         return None if state.is_stopped else temporal
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Show the state, and write it to the cluster together with the state of attached objects."""
+        """Show the state, and write it to the cluster, together with the state of the attached objects."""
         self.view.show(plan, world, self.caller)
         self._attached = None
         may_list = self.spec.policy.owner_references is OwnerReferences.RENDER
@@ -171,7 +171,7 @@ class IntentRollout(RolloutLoop):
         await self._journal.record(plan.workers[0], make_status(plan, world, self.caller, read))
 
     async def attached(self) -> list[AttachedInCluster]:
-        """The attached objects at the last read, or read now; raises if they cannot be read."""
+        """The attached objects at the last read. If they were not read then, read them now."""
         return await self.servers.attached() if self._attached is None else self._attached
 
     async def fail(self, failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
@@ -183,9 +183,10 @@ class IntentRollout(RolloutLoop):
         return await self._adjustments.make(plan, state)
 
     async def is_asked(self) -> bool:
-        """Whether there is a request, or a changed intent. If that cannot be read, the next read reports it.
+        """Whether a request or a changed intent may be waiting. If this cannot be read, the answer is False.
 
-        If another client has deleted or changed the status, it is written again.
+        The next full read then reports the failure. If another client has deleted or changed the status, this
+        method writes the status again.
         """
         with suppress(TwgenError):
             reported = await self.servers.reported()
@@ -195,9 +196,9 @@ class IntentRollout(RolloutLoop):
         return False
 
     async def answer(self, target: Target) -> bool:
-        """Carry out the first request, based on the last read; returns whether to read again.
+        """Carry out the first request, based on the last read. Returns whether to read the state again.
 
-        Raises TwgenError if the outcome is unknown; the next read shows it.
+        Raises TwgenError if the outcome is unknown. The next read shows the outcome.
         """
         state = target.world.rollout
         if state.is_superseded or state.older_pods:
@@ -228,7 +229,7 @@ class IntentRollout(RolloutLoop):
             raise
         except TwgenError as error:
             if answer.request.verb.slows:
-                raise  # such a request may be repeated, so it is tried until it succeeds
+                raise  # such a request can safely be repeated, so it is retried until it succeeds
             # the request may have succeeded before the connection broke
             found = self.target_of(await self.read())
             if is_in_effect(answer.request, found):
@@ -237,7 +238,7 @@ class IntentRollout(RolloutLoop):
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
     async def _remove(self, pending: PendingRequest, target: Target) -> None:
-        """Remove an invalid request, or one that was answered before and came back."""
+        """Remove an invalid request, or one that was already answered and has reappeared."""
         request, wrong = pending.request, pending.wrong
         if request and pending.answer and request != pending.answer.request:
             wrong = f"{request}: an earlier request, which was answered, had the same ID {request.id}"
@@ -246,7 +247,7 @@ class IntentRollout(RolloutLoop):
             await self._report(AnswerState.REFUSED, wrong, target)
 
     async def _write_answers(self, target: Target, *answers: tuple[PendingRequest, Answer]) -> str:
-        """Write answers, and report the final ones; returns the new resource version of the status."""
+        """Write answers, and report the final ones. Returns the new resource version of the status."""
         version = await self.servers.cluster.answer(*answers)
         for _, answer in answers:
             if answer.is_final:
@@ -254,7 +255,7 @@ class IntentRollout(RolloutLoop):
         return version
 
     async def _report(self, state: AnswerState, message: str, target: Target) -> None:
-        """Report an answer in the log and as an Event. The request is answered even if that fails."""
+        """Report an answer in the log and as an Event. If that fails, the request is still answered."""
         self.view.say(f"{target.spec.worker_deployment}: {state}: {message}")
         kind: EventType = "Normal" if state is AnswerState.DONE else "Warning"
         try:
@@ -272,12 +273,12 @@ async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> Work
         async with asyncio.timeout_at(limit.ends):
             plan = await rollout.run(once=False)
     except TimeoutError as error:
-        # a settled rollout only waits until the change has reached every task queue
+        # a settled rollout was only waiting until the change reached every task queue, so it has succeeded
         if not (settled := journal.settled):
             worker, last_state = rollout.spec.worker_deployment, journal.last_state(place.now())
             raise OutOfTime(f"{worker} is not settled {limit.text}: {last_state}") from error
         plan = settled
-    # a reader of the status would otherwise wait forever for the end of the rollout
+    # retried: without the final status, its readers would wait forever for the end of the rollout
     for _ in range(_LAST_TRIES):
         if not journal.unwritten:
             return plan
