@@ -21,11 +21,19 @@ from twgen.versioning.injection import (
     possible_names,
     with_injection,
 )
-from twgen.versioning.names import CONNECTION_HASH, INJECTED, RESTARTED_AT, TEMPLATE_HASH
+from twgen.versioning.names import (
+    CONNECTION_HASH,
+    CREDENTIAL_CONTAINERS,
+    INJECTED,
+    RESTARTED_AT,
+    TEMPLATE_HASH,
+)
 from twgen.versioning.pod_templates import (
+    annotation_of,
     content_of,
     fits_hash,
     fits_injection,
+    holders_of,
     injected_names,
     marked_template,
 )
@@ -75,10 +83,9 @@ def applied_template(
         )
         injected = next(fitting, candidates)
     pod = with_injection(content["spec"], _injection(spec, live, injected))
-    hashes = {CONNECTION_HASH: recorded.connection_hash, TEMPLATE_HASH: recorded.template_hash}
-    applied = marked_template(
-        spec, live.build_id, content, {name: text for name, text in hashes.items() if text}, pod
-    )
+    own = (CONNECTION_HASH, TEMPLATE_HASH, CREDENTIAL_CONTAINERS)
+    marks = {name: text for name in own if (text := annotation_of(template, name))}
+    applied = marked_template(spec, live.build_id, content, marks, pod)
     in_order = _order(applied["spec"]) == _order(template["spec"])
     return Applied(applied, injected, compare(applied, template), in_order)
 
@@ -164,7 +171,8 @@ def _content(
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
     """The injection for the spec's connection if its hash is recorded, else the one found in the template."""
     recorded = live.recorded
-    found = injection_found(recorded.manifest["spec"]["template"]["spec"], injected)
+    template = recorded.manifest["spec"]["template"]
+    holders = holders_of(template)
     generation = generation_of(injected)
     if generation and recorded.connection_hash == connection_hash(spec.connection):
         identity = Identity(
@@ -174,5 +182,6 @@ def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str])
             or spec.worker_deployment,
             live.build_id,
         )
-        return injection(spec.connection, identity, generation, found.holders)
-    return found.of_build_id(live.build_id)
+        return injection(spec.connection, identity, generation, holders)
+    found = injection_found(template["spec"], injected)
+    return replace(found.of_build_id(live.build_id), holders=holders)

@@ -193,7 +193,10 @@ def build_id_variable(environment: EnvironmentNames) -> str:
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """The injection with these names: the pod's volumes, and the container with the most such variables."""
+    """The injection with these names: the pod's volumes, and the container with the most such variables.
+
+    The pod does not show which containers are meant to get credentials: `holders` is None.
+    """
 
     def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
         return tuple(item for item in owner.get(field) or () if item.get("name") in names)
@@ -204,13 +207,7 @@ def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
     if not variables:
         return Injection(())
     mounts = matching(containers[all_variables.index(variables)], "volumeMounts")
-    holders = frozenset(
-        container["name"]
-        for container, own in zip(containers, all_variables, strict=True)
-        if any(item["name"] in _CREDENTIALS for item in own)
-    )
-    is_whole = len(holders) in {0, len(containers)}
-    return Injection(variables, mounts, matching(pod, "volumes"), None if is_whole else holders)
+    return Injection(variables, mounts, matching(pod, "volumes"))
 
 
 def names_found(pod: Pod) -> frozenset[str]:
@@ -256,13 +253,22 @@ def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool
     return recorded_hash in {"", connection_hash(_connection_in(injection_found(pod, names)))}
 
 
-def is_injected_throughout(pod: Pod, names: frozenset[str], worker_deployment: str, build_id: str) -> bool:
-    """Every container and the pod have exactly these names, with the values for this version."""
+def is_injected_throughout(
+    pod: Pod,
+    names: frozenset[str],
+    worker_deployment: str,
+    build_id: str,
+    holders: Collection[str] | None = None,
+) -> bool:
+    """Every container and the pod have exactly these names, with the values for this version.
+
+    Containers other than the `holders` have all but the credentials.
+    """
     injected = injection_found(pod, names)
     namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
     identity = Identity(namespace, worker_deployment, build_id)
     generation = generation_of(names) or EnvironmentNames.CURRENT
-    expected = injection(_connection_in(injected), identity, generation, injected.holders)
+    expected = injection(_connection_in(injected), identity, generation, holders)
     return expected.names == names and with_injection(pod, expected, names) == pod
 
 

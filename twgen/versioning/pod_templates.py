@@ -12,7 +12,6 @@ from twgen.versioning.injection import (
     connection_fits,
     generation_of,
     injection,
-    injection_found,
     is_injected_throughout,
     names_found,
     possible_names,
@@ -21,6 +20,7 @@ from twgen.versioning.injection import (
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONNECTION_HASH,
+    CREDENTIAL_CONTAINERS,
     DEPLOYMENT_NAME_LABEL,
     INJECTED,
     TEMPLATE_HASH,
@@ -34,21 +34,39 @@ Template = Mapping[str, Any]
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
     """The pod template of the spec's target, with all additions of the controller."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    new = injection(spec.connection, identity, spec.policy.environment, spec.policy.credential_containers)
+    holders = holders_wanted(spec)
+    new = injection(spec.connection, identity, spec.policy.environment, holders)
     pod = with_injection(spec.template.content["spec"], new)
     hashes = {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash}
+    if holders is not None:
+        hashes[CREDENTIAL_CONTAINERS] = ",".join(sorted(holders))
     return marked_template(spec, spec.build_id, spec.template.content, hashes, pod)
 
 
+def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
+    """The target's containers to which its policy limits the credentials. None: no limit."""
+    wanted = spec.policy.credential_containers
+    if wanted is None:
+        return None
+    containers = spec.template.content["spec"]["containers"]
+    return frozenset(container["name"] for container in containers).intersection(wanted)
+
+
+def holders_of(template: Template) -> frozenset[str] | None:
+    """The only containers of a recorded template that get its credentials. None: all do."""
+    recorded = value_at(template, "metadata", "annotations", CREDENTIAL_CONTAINERS)
+    return None if recorded is None else frozenset(recorded.split(","))
+
+
 def marked_template(
-    spec: WorkerSpec, build_id: str, content: Template, hashes: dict[str, str], pod: Mapping[str, Any]
+    spec: WorkerSpec, build_id: str, content: Template, annotations: dict[str, str], pod: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A pod template with this content and pod, the version's labels, and these hashes."""
+    """A pod template with this content and pod, the version's labels, and these annotations."""
     metadata = content.get("metadata") or {}
     return {
         "metadata": {
             "labels": (metadata.get("labels") or {}) | selector_labels(spec.name, build_id),
-            "annotations": (metadata.get("annotations") or {}) | hashes,
+            "annotations": (metadata.get("annotations") or {}) | annotations,
         },
         "spec": pod,
     }
@@ -62,8 +80,7 @@ def reconnected(
     # the code in the image may read only one of the sets of variable names
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     generation = generation_of(replaced) or spec.policy.environment
-    holders = injection_found(template["spec"], replaced).holders
-    new = injection(spec.connection, identity, generation, holders)
+    new = injection(spec.connection, identity, generation, holders_of(template))
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
     pod = with_injection(template["spec"], new, replaced)
     connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
@@ -80,7 +97,7 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
     metadata = dict(template.get("metadata") or {})
     for field, own in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
-        ("annotations", {TEMPLATE_HASH, CONNECTION_HASH}),
+        ("annotations", {TEMPLATE_HASH, CONNECTION_HASH, CREDENTIAL_CONTAINERS}),
     ):
         others = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in own}
         if others:
@@ -122,7 +139,7 @@ def fits_injection(
     The recorded hash covers the address, the TLS server name and the Secret, but not the Temporal namespace.
     """
     pod, recorded = template["spec"], annotation_of(template, CONNECTION_HASH)
-    is_whole = is_injected_throughout(pod, injected, worker_deployment, build_id)
+    is_whole = is_injected_throughout(pod, injected, worker_deployment, build_id, holders_of(template))
     return is_whole and bool(recorded) and connection_fits(pod, injected, recorded)
 
 

@@ -85,6 +85,19 @@ def test_pods_of_running_versions_stay_as_they_are_when_the_policy_changes(
     assert not [text for text in plan(deployed, deployed_by).warnings if "credential" in text]
 
 
+@pytest.mark.parametrize(("spec", "edited"), [(BESIDE, "proxy"), (BESIDE, "worker"), (LIMITED, "worker")])
+@pytest.mark.parametrize("build_id", ["v1", "v3"])
+def test_credentials_that_a_person_removed_from_a_container_come_back(
+    spec: WorkerSpec, edited: str, build_id: str
+) -> None:
+    applied, deployed = live_manifest(spec, build_id, 3), live_manifest(spec, build_id, 3)
+    for container in deployed["spec"]["template"]["spec"]["containers"]:
+        if container["name"] == edited:
+            container["env"] = [item for item in container["env"] if item["name"] != "TEMPORAL_API_KEY"]
+    found = versions(plan([deployed], spec, {build_id: applied}))[build_id]
+    assert template(found, spec) == applied["spec"]["template"] != deployed["spec"]["template"]
+
+
 def test_changed_connection_leaves_the_credentials_in_their_containers() -> None:
     deployed = live_manifest(LIMITED, "v3", 3)
     for connection in (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.patches import container_names
-from twgen.cluster.pods import Applied, fits_its_hash
+from twgen.cluster.pods import fits_its_hash
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
@@ -18,10 +18,10 @@ from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts, autoscalers_of
-from twgen.versioning.injection import generation_of, injection_found
+from twgen.versioning.injection import generation_of
 from twgen.versioning.names import ADDED, DEPLOYMENT_API, GONE, RESTARTED_AT
 from twgen.versioning.pod_references import name_without_hash, referenced_objects
-from twgen.versioning.pod_templates import described_template
+from twgen.versioning.pod_templates import holders_of, holders_wanted
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
@@ -233,19 +233,11 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} keeps its injected variables of environment {generation}: environment"
             f" {spec.policy.environment} of its policy applies only to a new version"
         )
-    if not restarted and version.applied and _holders_differ(spec, version.applied):
+    if not restarted and version.applied and holders_of(version.applied.template) != holders_wanted(spec):
         yield (
             f"{name} keeps its credentials in the same containers: credentialContainers of its policy only"
             " applies to a new version"
         )
-
-
-def _holders_differ(spec: WorkerSpec, applied: Applied) -> bool:
-    """Other containers than the policy's have the credentials of the deployed target."""
-    wanted = None
-    if spec.policy.credential_containers is not None:
-        wanted = injection_found(described_template(spec)["spec"], applied.injected).holders
-    return injection_found(applied.template["spec"], applied.injected).holders != wanted
 
 
 def _open(version: VersionFacts) -> str:
