@@ -52,7 +52,7 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     fleet = ("status", "--from-cluster", "-n", story.namespace)
     line, of_version = story.run(*fleet, is_of_specs=False).stdout.splitlines()
     assert line.startswith(f"{story.namespace}/greeter: Settled for ")
-    assert ", target v1; Settled: it is current and nothing ramps; owner: " in line
+    assert ", target v1; Settled: it is current and nothing ramps; manager: " in line
     assert of_version.startswith(f"{story.namespace}/greeter v1: 100%, Current for ")
     [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
     assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")

@@ -360,7 +360,7 @@ def test_two_clusters_do_not_share_a_build_id_in_one_ledger(checkout: Path) -> N
     refused = twgen(checkout / "chart", *asked, "--values", "grace: 60")
     assert refused.returncode == 2
     assert (
-        "has v1 with other pods, which differ in spec.template.spec.terminationGracePeriodSeconds"
+        "records v1 with other pods, which differ in spec.template.spec.terminationGracePeriodSeconds"
         in refused.stderr
     )
     for grace, code in (("30", 0), ("60", 2)):
