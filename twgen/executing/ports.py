@@ -132,7 +132,7 @@ class IntentPlace(Clock, Protocol):
     view: RolloutView
 
     async def read_intent(self, intent_hash: str, /) -> Intent | None:
-        """Read the intent with this hash (empty: any hash). Returns None if the intent no longer exists.
+        """Read the intent with this hash, or with any hash if that is empty. None if it no longer exists.
 
         Raises UnusableIntent, StateUnavailable or OutOfTime.
         """

@@ -44,7 +44,7 @@ class Refreshes:
         self._reported: set[tuple[str, str]] = set()
         """Pairs of an application and a worker that it no longer renders, once that has been reported."""
         self.projects: dict[str, str] = {}
-        """The Argo CD project of each worker; empty if its application does not render its intent."""
+        """The Argo CD project of each worker. Empty if its application does not render its intent."""
         self.refused: dict[NamedObject, str] = {}
         """Argo CD's messages about objects that the last syncs could not apply."""
         self.made = 0

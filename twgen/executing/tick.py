@@ -160,12 +160,12 @@ class Tick:
         # all times are from the steady clock. Each mapping has one entry per worker, which is removed once
         # the worker is gone
         self.begun = defaultdict[str, dict[str, datetime]](dict)
-        """By worker and job ID: the time until which a started batch operation needs no check."""
+        """The time until which a started batch operation needs no check, by worker and job ID."""
         self.kept = defaultdict[str, dict[str, NextTry]](dict)
-        """By worker and build ID: when to retry the deletion of an old record."""
+        """When to retry the deletion of an old record, by worker and build ID."""
         self._said = defaultdict[str, set[str]](set)
         self._busy: dict[str, int] = {}
-        """By transient reason: how many checks in a row could not read workers for this reason."""
+        """How many checks in a row could not read workers for a transient reason, by reason."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
         """Run one check: delete the Jobs that must run again, and write the statuses that no Job writes."""
@@ -295,8 +295,8 @@ class Tick:
     async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
         """Take over a rollout, or only report it, if Argo CD skipped its hook. Give it back if the hook runs.
 
-        A taken-over rollout begins once the intent has the annotation. It needs the permissions of driver
-        Tick.
+        The rollout begins once the intent has the annotation. tick needs the same permissions for it as for
+        driver Tick.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
         if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:

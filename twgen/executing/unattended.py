@@ -48,10 +48,11 @@ class _Limit(NamedTuple):
 
 
 async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Carry out the intent with this hash (empty: any hash) within this many seconds (None: no limit).
+    """Carry out the intent with this hash, or with any hash if that is empty.
 
-    Returns the last plan, or None if the intent no longer exists. Raises the errors of `RolloutLoop.run`, but
-    if a problem can be fixed, it waits for the fix. If it fails, it writes the reason to the cluster.
+    `within` is a limit in seconds, or None for no limit. Returns the last plan, or None if the intent no
+    longer exists. Raises the errors of `RolloutLoop.run`, but waits if a problem can be fixed. If it fails,
+    it writes the reason to the cluster.
     """
     limit = _Limit(None, "")
     if within is not None:

@@ -13,18 +13,18 @@ from twgen.model.values import dataclass
 MOST_TYPES = 50
 """The most workflow types in one setting."""
 INFINITE = float_info.max
-"""The text in place of an infinite number, which documents cannot contain."""
+"""The number instead of an infinite one, which documents cannot contain."""
 
 
 class OnFailure(StrEnum):
-    """The reaction to a ramp whose analysis fails."""
+    """The reaction if a ramp's analysis fails."""
 
     ABORT = "Abort"
     PAUSE = "Pause"
 
 
 class ClosedStatus(StrEnum):
-    """The ways in which a workflow ends without completing, in Temporal's words."""
+    """The statuses of workflows that ended without completing. The names are Temporal's."""
 
     FAILED = "Failed"
     TIMED_OUT = "TimedOut"
@@ -33,13 +33,13 @@ class ClosedStatus(StrEnum):
 
 
 _LARGEST_RATIO = 0.9
-"""With a larger ratio, no version could be clearly worse."""
+"""The largest limit. With a larger one, no version could be clearly worse."""
 _SMALLEST_RATIO = 0.000001
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFailures:
-    """Limits the share of failed workflows, among all that started on the target since its ramp began.
+    """Limits the share of failed workflows among all that have started on the target during its ramp.
 
     Each attempt of a retry policy counts. A chain of continue-as-new counts once.
     """
@@ -61,8 +61,8 @@ class WorkflowFailures:
     at_least: Annotated[int, INT32] = 0
     """The number of workflows that must have started before the last step ends."""
     as_current: Annotated[bool, FieldName("notAbove"), word("Current")] = False
-    """Instead of maxRatio: allow the failure rate of the current version over the same time, at 99%
-    confidence and at least 0.1%. If some workflows failed, the ramp waits while the current version has fewer
+    """Current: instead of maxRatio, allow the current version's failure rate over the same time, but at least
+    0.1%. The confidence is 99%. If some workflows failed, the ramp waits while the current version has fewer
     than about seven workflows."""
 
 
@@ -71,18 +71,18 @@ class ReportedProblems:
     """Limits the number of workflows on the target whose workflow tasks have failed for about a minute.
 
     Such workflows are a sign that the code cannot replay. If the server does not list them
-    (TemporalReportedProblems), twgen inspects up to 100 running workflows. If the target can have more, leave
-    this metric out: the ramp would wait forever.
+    (TemporalReportedProblems), twgen inspects up to 100 running workflows. Do not use this metric then if the
+    target can have more: the ramp would wait forever.
     """
 
     at_most: Annotated[int, FieldName("max"), INT32] = 0
-    """The number of such workflows that is allowed. Auto-upgrade workflows might have been stuck before they
+    """The number of such workflows that is allowed. An auto-upgrade workflow might have been stuck before it
     moved to the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogAge:
-    """Limits the age of the oldest waiting task, over the task queues of the target."""
+    """Limits the age of the oldest waiting task on the target's task queues."""
 
     at_most: Annotated[
         timedelta,
@@ -95,7 +95,7 @@ class BacklogAge:
 
 
 class NoData(StrEnum):
-    """The meaning of a point if the query returns no number."""
+    """The meaning of a point for which the query returns no number."""
 
     WAIT = "Wait"
     PASS = "Pass"  # noqa: S105 - no password
@@ -104,7 +104,7 @@ class NoData(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusQuery:
-    """Limits the result of a Prometheus query, once every interval."""
+    """Limits the result of a Prometheus query, which twgen evaluates once per interval."""
 
     query: Annotated[str, text(most=4096)]
     """A PromQL query that returns one number. twgen fills in {{ .DeploymentName }}, {{ .BuildID }} and
@@ -123,7 +123,7 @@ class PrometheusQuery:
     failure_limit: Annotated[int, INT32] = 0
     """The number of points that may be outside the range. With one more, the metric fails."""
     no_data: NoData = NoData.WAIT
-    """The meaning of a point without a number (NaN counts as none). Wait: the ramp waits while the newest
+    """The meaning of a point without a number. NaN is not a number. Wait: the ramp waits while the newest
     point has no number. Pass: the point is good. Fail: the point is outside the range."""
 
 
@@ -134,7 +134,7 @@ MEASURES = {
     "backlogAge": BacklogAge,
     "prometheus": PrometheusQuery,
 }
-"""The measures that a metric may have, by the name of the field."""
+"""The measures that a metric may have, by field name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Metric:
 class Analysis:
     """The metrics of a ramping version."""
 
-    # each metric costs the server a count whenever the rollout is checked
+    # at most ten, because the server counts workflows for each of them whenever the rollout is checked
     metrics: Annotated[
         tuple[Metric, ...],
         Each(noun="metric", least=1, most=10),
@@ -191,14 +191,14 @@ class Judgement:
     because: str
     """The result as a sentence."""
     value: float | None = None
-    """The measured value. Null: nothing was measured."""
+    """The measured value. Null if nothing was measured."""
     bound: float | None = None
-    """The limit of the value. Null: unknown."""
+    """The limit of the value. Null if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """Workflows that started on a version."""
+    """The workflows that started on a version, and the failed ones among them."""
 
     started: int
     """How many workflows started."""
@@ -208,12 +208,12 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Workflows that started on the target, and on the version to compare with."""
+    """The failures of the target, and of the current version if the metric compares them."""
 
     target: FailureCount
-    """Workflows that started on the target since the ramp began. Absent: not read."""
+    """The workflows that started on the target since the ramp began. Absent if not read."""
     current: FailureCount | None = None
-    """The same for the current version, if the metric compares with it."""
+    """The workflows that started on the current version, if the metric compares with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,17 +225,17 @@ class StuckWorkflows:
     first: tuple[str, ...] = ()
     """The workflow IDs of some of them."""
     is_all: bool = True
-    """False: there were too many workflows to inspect all."""
+    """False if there were too many workflows to inspect all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The task queue of the target whose oldest task waits longest."""
+    """The target's task queue whose oldest task has waited longest."""
 
     task_queue: str
-    """The name."""
+    """The name of the task queue."""
     seconds: int
-    """How many seconds that task has waited. 0: no task waits."""
+    """How many seconds that task has waited. 0 if no task waits."""
     added: float
     """How many tasks arrive for the target each second."""
     dispatched: float
@@ -244,12 +244,12 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The result of a query at one moment. None: no number."""
+    """The result of a query at one moment."""
 
     at: datetime
     """The time of the point."""
     value: float | None = None
-    """The value. Absent: the point has no number."""
+    """The value. Absent if the point has no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class Measurement:
     since: datetime
     """When the ramp began."""
     failures: Failures | None = None
-    """The failures that workflowFailures counts. Absent: not read."""
+    """The failures that workflowFailures counts. Absent if not read."""
     stuck: StuckWorkflows | None = None
     """For reportedProblems: running workflows of the target with workflow tasks that keep failing."""
     backlog: Backlog | None = None

@@ -15,9 +15,9 @@ class Severity(StrEnum):
     """The severity of a finding."""
 
     PROBLEM = "Problem"
-    """Something does not work, or will not."""
+    """Something does not work, or will fail."""
     ADVICE = "Advice"
-    """It works, but could be better."""
+    """Everything works, but could be better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class DoctorFinding:
     """One finding."""
 
     about: Name
-    """The worker, application, server or setting that it concerns."""
+    """The worker, application, server or setting that the finding is about."""
     says: Name
     """The finding as a sentence."""
     because: Name
@@ -37,10 +37,10 @@ class DoctorFinding:
 
 
 class NotChecked(NamedTuple):
-    """One check."""
+    """A check that could not run."""
 
     what: Name
-    """The name."""
+    """The name of the check."""
     because: Name
     """Why the check could not run."""
 
@@ -57,44 +57,44 @@ class Diagnosis(NamedTuple):
 
 
 class Right(NamedTuple):
-    """A right of an account in Kubernetes."""
+    """An RBAC permission in Kubernetes."""
 
     verb: str
     group: str
-    """Empty: the core API group."""
+    """The API group. Empty means the core group."""
     resource: str
     name: str = ""
-    """The name of the only object; empty: all objects."""
+    """The name of the only object. Empty means all objects."""
 
 
 class Account(NamedTuple):
-    """An account of Kubernetes, and its user."""
+    """An account in Kubernetes, and who uses it."""
 
     user: str
-    """Its name in Kubernetes: `system:serviceaccount:shop:payments-rollout`. Empty: unknown."""
+    """Its name in Kubernetes, such as `system:serviceaccount:shop:payments-rollout`. Empty if unknown."""
     of: str = ""
-    """Its user: `the Jobs of shop/payments`. Empty: the person who runs `twgen doctor`."""
+    """Its users, such as `the Jobs of shop/payments`. Empty means the person who runs `twgen doctor`."""
     remedy: str = ""
-    """The command that grants all its rights. Empty: each right needs its own command."""
+    """The command that grants all its permissions. Empty if each permission needs its own command."""
 
 
 class Need(NamedTuple):
-    """A right that an account needs in a namespace."""
+    """A permission that an account needs in a namespace."""
 
     account: Account
     namespace: str
-    """Empty: all namespaces."""
+    """The namespace. Empty means all namespaces."""
     right: Right
     without_it: str
-    """The consequence of a missing right."""
+    """The consequence of the missing permission."""
     severity: Severity
 
 
 class Seen(NamedTuple):
-    """An object of Kubernetes with a problem, in the words of Kubernetes."""
+    """A Kubernetes object with a problem, as Kubernetes reports it."""
 
     name: str
-    """`Pod shop/payments-rollout-x`."""
+    """The kind and name, such as `Pod shop/payments-rollout-x`."""
     problem: str
     since: datetime
     """When the object was created."""
@@ -105,18 +105,18 @@ class ArgoApplication:
     """An Application of Argo CD that twgen renders."""
 
     name: str
-    """`<namespace>/<name>`."""
+    """The name, as `<namespace>/<name>`."""
     plugin: str
     is_automated: bool
     prunes: bool
     heals: bool
     renders_by_path: bool
-    """It has the annotation that renders it only for commits to some paths."""
+    """Whether it has the annotation that makes Argo CD render it only for commits to certain paths."""
     sync_options: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
-    """The errors that Argo CD reports about it."""
+    """The errors that Argo CD reports for it."""
     asked_since: datetime | None = None
-    """The time of a pending request to refresh it. None: none is pending, or this is unknown."""
+    """When a pending refresh was requested. None if no refresh is pending, or if this is unknown."""
 
     @property
     def namespace(self) -> str:
@@ -129,57 +129,57 @@ class Plugin(NamedTuple):
 
     image: str
     account: str
-    """The name in Kubernetes of its ServiceAccount."""
+    """The name of its ServiceAccount in Kubernetes."""
     has_token: bool
-    """By its Deployment, the Pod has the token of that account."""
+    """Whether the Pod has that account's token, according to the Deployment."""
     mounts_token: bool = False
-    """It mounts that token with its own volume, as in deploy/in-cluster."""
+    """Whether the container mounts that token with a volume of its own, as in deploy/in-cluster."""
     timeout: str = ""
-    """The value of TWGEN_TIMEOUT; empty if it is not set."""
+    """The value of TWGEN_TIMEOUT. Empty if it is not set."""
     missing: tuple[str, ...] = ()
-    """The ConfigMaps that it mounts but that do not exist."""
+    """The ConfigMaps that it mounts although they do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgoInstallation:
-    """An Argo CD."""
+    """An installation of Argo CD."""
 
     version: str
-    """Empty: unknown."""
+    """The version. Empty if unknown."""
     plugin: Plugin | None
-    """The plugin. None: the repo-server has no such container."""
+    """The plugin. None if the repo-server has no such container."""
     settings: Mapping[str, str] | None = None
-    """The settings in `argocd-cm` and `argocd-cmd-params-cm`. None: they were not read."""
+    """The settings in `argocd-cm` and `argocd-cmd-params-cm`. None if not read."""
     applications: tuple[ArgoApplication, ...] = ()
     namespace: str = "argocd"
     pods: tuple[Seen, ...] = ()
-    """The Pods of its repo-server that do not run."""
+    """The Pods of its repo-server that are not running."""
     operator: Operator | None = None
-    """The OperatorConfig of its plugin. None: it was not read, or does not exist."""
+    """The plugin's OperatorConfig. None if it was not read or does not exist."""
 
 
 class TickInstallation(NamedTuple):
-    """The tick of a cluster."""
+    """The `twgen tick` of a cluster."""
 
     name: str
-    """`Deployment twgen/twgen-tick`."""
+    """The kind and name, such as `Deployment twgen/twgen-tick`."""
     image: str
     account: str
-    """The name in Kubernetes of its ServiceAccount."""
+    """The name of its ServiceAccount in Kubernetes."""
     namespace: str | None = None
-    """The only namespace that it watches. Empty: it watches all. None: unknown."""
+    """The only namespace that it watches. Empty if it watches all namespaces. None if unknown."""
     every: timedelta | None = None
-    """The time between two runs. None: unknown."""
+    """The time between two runs. None if unknown."""
     may: TickSettings | None = None
-    """The permissions that its operator gives it. None: unknown."""
+    """The permissions that the operator gives it. None if unknown."""
     pods: tuple[Seen, ...] = ()
-    """Its Pods that do not run."""
+    """Its Pods that are not running."""
     asks_argocd: bool = True
-    """It has the address of an Argo CD."""
+    """Whether it has the address of an Argo CD."""
 
     @property
     def takes_over(self) -> bool:
-        """It takes over rollouts whose hook Argo CD skips."""
+        """Whether it takes over a rollout whose hook Argo CD skips."""
         return bool(self.may and self.may.rollouts and self.asks_argocd)
 
 
@@ -188,38 +188,38 @@ class Installation:
     """The state of an installation, as far as it was read."""
 
     refusals: tuple[Need, ...] = ()
-    """Rights that accounts need but do not have."""
+    """The permissions that accounts need but do not have."""
     absent_accounts: tuple[Account, ...] = ()
     """ServiceAccounts that do not exist."""
     argocd: ArgoInstallation | None = None
     tick: TickInstallation | None = None
     clock_ahead: timedelta | None = None
-    """How far the API server's clock is ahead of this machine's clock. None: unknown."""
+    """How far the API server's clock is ahead of this machine's clock. None if unknown."""
     intents: frozenset[str] | None = None
-    """The workers that have an intent. None: the cluster was not read."""
+    """The workers that have an intent. None if the cluster was not read."""
     failures: tuple[str, ...] = ()
-    """Why workers, intents and statuses could not be read, in whole sentences."""
+    """Why workers, intents and statuses could not be read, as sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
-    """The workers with an unsettled rollout that no program runs, and the reason."""
+    """The reason why no program carries out an unsettled rollout, by worker."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """The errors of a rollout when it reads or changes the state, by worker. Empty: there are none."""
+    """The errors when a rollout reads or changes the state, by worker. Empty if there are none."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
-    """The workers whose Job has no running Pod, and the problem."""
+    """The problem of a Job that has no running Pod, by worker."""
     outdated_jobs: Mapping[str, str] = field(default_factory=dict)
-    """The Jobs that ran for an intent which has since been deleted and created again, by worker."""
+    """The Job that ran for a deleted intent, although the intent has been recreated, by worker."""
     jobless: Mapping[str, datetime] = field(default_factory=dict)
-    """The workers whose intent no Job has worked on, and when the intent last changed."""
+    """When an intent last changed that no Job has carried out, by worker."""
     skipped: Mapping[str, bool] = field(default_factory=dict)
-    """The workers whose hook Argo CD skipped, and whether tick takes over their rollout."""
+    """Whether tick takes over the rollout, by worker whose hook Argo CD skipped."""
     applications: Mapping[str, str] = field(default_factory=dict)
-    """The Argo CD application that tracks a worker's intent, by worker."""
+    """The Argo CD application that tracks the intent, by worker."""
     orphans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
+    """The Deployments that an Argo CD application tracks, by worker without an intent."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The number of Worker Deployments, by address and Temporal namespace."""
     cluster_scoped: frozenset[GroupKind] = frozenset()
-    """The cluster-scoped kinds that the operator allows to attach."""
+    """The cluster-scoped kinds that the operator allows as attached kinds."""
     remembers: bool = True
-    """The ledger and the Git history were read with the specs."""
+    """Whether the ledger and the Git history were read together with the specs."""
     not_checked: Mapping[str, str] = field(default_factory=dict)
-    """The checks that were not possible, and why."""
+    """The checks that could not run, each with the reason."""

@@ -24,9 +24,9 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
 LONGEST_INPUT = 10_000
-"""The longest argument of a signal, in characters: each intent contains it."""
+"""The most characters of a signal's argument. It is limited, because each intent contains it."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
-"""The limits between the ranges of ages. One more range has all older workflows."""
+"""The upper ends of the ranges of ages. One more range has all older workflows."""
 _WITHOUT_TRAFFIC = choice(
     *(VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINING, VersionStatus.DRAINED),
     VersionStatus.UNSPECIFIED,
@@ -35,23 +35,23 @@ _WITHOUT_TRAFFIC = choice(
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkflow:
-    """An open workflow in visibility."""
+    """An open workflow that Temporal's visibility lists."""
 
     workflow_type: str
     task_queue: str
     started_at: datetime
     is_paused: bool = False
     has_problems: bool = False
-    """Its workflow tasks keep failing. False also if the server does not report this."""
+    """Whether its workflow tasks keep failing. False also if the server does not report this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The problems of a version's oldest workflows, which were described one by one."""
+    """The problems of a version's oldest workflows, which twgen described one by one."""
 
     number: int
     failing: int
-    """The workflows whose tasks keep failing."""
+    """How many of these workflows have workflow tasks that keep failing."""
     waiting_for_child: int
 
 
@@ -65,23 +65,23 @@ class EndedWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class PinnedWorkflows:
-    """The open workflows that are pinned to a version, and those that ended recently."""
+    """The open workflows that are pinned to a version, and the pinned workflows that ended recently."""
 
     number: int | None
-    """The server's count of the open workflows. None: they were not counted."""
+    """The server's count of the open workflows. None if they were not counted."""
     listed: tuple[OpenWorkflow, ...] = ()
     """The newest open workflows, or all of them."""
     oldest_at: datetime | None = None
-    """When the oldest open workflow started. None: there is none, or it was not found."""
+    """When the oldest open workflow started. None if there is none, or if it was not found."""
     described: Described = Described(0, 0, 0)
     ended: tuple[EndedWorkflow, ...] = ()
     """The newest workflows that closed within the window."""
     older_than: tuple[int, ...] = ()
-    """How many open workflows are older than each of AGES, if not all are listed."""
+    """For each of AGES: how many open workflows are older. Empty if all are listed."""
 
     @property
     def are_listed(self) -> bool:
-        """All open workflows are listed."""
+        """Whether all open workflows are listed."""
         return len(self.listed) == self.number
 
 
@@ -101,7 +101,8 @@ class AgeRange(NamedTuple):
     """The workflows of one range of ages."""
 
     below: Annotated[timedelta | None, FieldName("belowSeconds"), WHOLE_SECONDS]
-    """The upper end of the range; the range before ends where this one begins. Null: no limit."""
+    """The upper end of the range, in seconds. The range begins at the end of the range before it. Null if
+    there is no upper end."""
     number: Annotated[int, FieldName("workflows")]
     """How many workflows there are."""
 
@@ -113,17 +114,17 @@ class VersionInUse:
     build_id: str
     """The build ID of the version."""
     status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
-    """The status in Temporal, checked against routing and drainage."""
+    """The status in Temporal, corrected by the routing and the drainage."""
     number: Annotated[int | None, FieldName("workflows")]
-    """The number of open workflows that are pinned to it, as the server counts them. Null: not counted."""
+    """The number of open workflows that are pinned to it, as the server counts them. Null if not counted."""
     groups: tuple[WorkflowGroup, ...]
     """The open workflows by type and task queue. The largest group comes first."""
     grouped: int
-    """How many workflows the groups contain. If that is fewer than all, they contain the newest."""
+    """How many workflows the groups contain. If these are not all workflows, they are the newest."""
     oldest: Annotated[timedelta | None, FieldName("oldestSeconds"), WHOLE_SECONDS]
-    """The age of the oldest workflow. Null: there is no workflow, or twgen did not find the oldest."""
+    """The age of the oldest workflow. Null if there is no workflow, or if twgen did not find the oldest."""
     ages: Annotated[tuple[AgeRange, ...] | None, Each(least=len(AGES) + 1, most=len(AGES) + 1)]
-    """The workflows by age, youngest first. Null: a snapshot has no list of them."""
+    """The workflows by age, youngest first. Null if a snapshot has no list of them."""
     failing: int
     """How many workflows have workflow tasks that keep failing."""
     paused: int
@@ -131,22 +132,22 @@ class VersionInUse:
     waiting_for_child: int
     """How many of the inspected workflows wait for a child workflow."""
     looked_at: int
-    """How many of the oldest workflows were inspected one by one."""
+    """How many of the oldest workflows twgen inspected one by one."""
     replicas: int | None
-    """The replicas of its Deployment. Null: it has no Deployment, or the number is unknown."""
+    """The replicas of its Deployment. Null if it has no Deployment, or if the number is unknown."""
     cpu: float | None
-    """The CPU cores that its pods request in total. Null: unknown."""
+    """The CPU cores that its pods request in total. Null if unknown."""
     memory: Annotated[int | None, FieldName("memoryBytes"), printed({"type": "integer"})]
-    """The bytes of memory that its pods request in total. Null: unknown."""
+    """The bytes of memory that its pods request in total. Null if unknown."""
     ends_within: Annotated[
         tuple[timedelta, timedelta] | None,
         FieldName("drainedWithinSeconds"),
         listing(WHOLE_SECONDS, least=2, most=2),
     ]
-    """The shortest and the longest estimated time until it is drained, in seconds, if its workflows last as
-    long as the workflows that ended recently. Null: unknown."""
+    """The shortest and the longest estimated time until it is drained, in seconds. The estimate assumes that
+    its workflows last as long as workflows that ended recently. Null if unknown."""
     unknown_because: str = ""
-    """Why the estimate is missing. Empty: it is not missing, or no workflow is open."""
+    """Why the estimate is missing. Empty if it is not missing, or if no workflow is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +159,12 @@ class WorkerInUse:
     temporal_namespace: str
     """The Temporal namespace of the worker."""
     versions: tuple[VersionInUse, ...]
-    """The versions that workflows hold, those with most workflows first."""
+    """The versions that workflows keep running. The version with most workflows comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """The workflows that hold versions which are no longer current."""
+    """The workflows that keep versions running which are no longer current."""
 
     now: datetime
     """The time of the report."""
@@ -176,7 +177,7 @@ class DrainReport:
 
 
 class BatchAction(StrEnum):
-    """An action on the workflows of a draining version: ends or moves them, in Temporal's words."""
+    """An action that ends or moves the workflows of a draining version. Its names are Temporal's."""
 
     MOVE = "Move"
     SIGNAL = "Signal"
@@ -196,7 +197,7 @@ _AS_JSON = Shape(_read_as_json)
 
 @dataclass(frozen=True, slots=True)
 class DrainingAction:
-    """The selection of a version's workflows, and the action on them."""
+    """An action on a version's workflows, and the workflows that it applies to."""
 
     action: BatchAction
     """Signal: send a signal. Cancel: request cancellation. Move: pin the workflows to the current version.
@@ -207,7 +208,7 @@ class DrainingAction:
     """The workflow types that get the action. If absent, all types get it."""
     older_than: Annotated[timedelta | None, FieldRule.INTERNAL] = None
     to_build_id: Annotated[str, FieldRule.INTERNAL] = ""
-    """The target of a move. Empty: the current version."""
+    """The build ID to move the workflows to. Empty means the current version."""
     signal_name: Annotated[str, LINE] = ""
     """The name of the signal. Signal requires it."""
     signal_input: Annotated[bytes | None, _AS_JSON] = None
@@ -220,7 +221,7 @@ class DrainingAction:
     def id_text(self) -> str:
         """The text from which the ID of its batch operation is made.
 
-        Temporal finds a batch operation by its ID, so this text must never change, whatever the names here.
+        twgen finds a batch operation by its ID. So this text must never change, even if names in the code do.
         """
         action = f"<Ending.{self.action.name}: {self.action.value!r}>"
         return (
@@ -232,24 +233,24 @@ class DrainingAction:
 
     @property
     def needs_replay(self) -> bool:
-        """The action must wait until the new version of the workflows has passed its replay."""
+        """Whether the action must wait until the workflows' new version has passed its replay."""
         return self.action is BatchAction.MOVE and not self.without_replay
 
 
 @dataclass(frozen=True, slots=True)
 class DrainingEntry:
-    """A policy's action on the workflows of a draining version, once on each workflow."""
+    """An entry of a policy's `draining`: an action that each workflow of a draining version gets once."""
 
     after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
-    """The time after the version began to drain. It must not be shorter than in the entry above."""
+    """How long the version must have been draining. The time must not be shorter than in the entry above."""
     what: Annotated[DrainingAction, FieldRule.INLINE]
     allow_termination: bool = field(default=False, compare=False)
-    """Must be true for Cancel and Terminate, so that a typo ends no workflows."""
+    """Must be true for Cancel and Terminate, so that a typing error ends no workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The next run of an entry that has begun, for workflows that started later."""
+    """The next run of an entry that has begun. It is for workflows that started after the last run."""
 
     at: datetime
     """The earliest time of the run."""
@@ -259,10 +260,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """An action on the open workflows of a draining version.
-
-    It is an entry of the worker's policy, with the time at which it is due.
-    """
+    """An entry of the policy's `draining` for one draining version, with the time when it is due."""
 
     build_id: str
     """The build ID of the version."""
@@ -270,25 +268,25 @@ class ScheduledAction:
     demand: str
     """A text that identifies the entry."""
     job_id: str
-    """The ID of its batch operation for this draining of the version."""
+    """The job ID of its batch operation. If the version drains a second time, the ID differs."""
     since: datetime
     """When the version began to drain."""
     at: datetime
-    """When it began, or the earliest time at which it may begin."""
+    """When it began, or the earliest time when it may begin."""
     is_begun: Annotated[bool, FieldName("begun")] = False
     """Whether it has begun. It begins once while the version drains."""
     is_announced: bool = False
-    """A mark contains its job ID, but not that it has begun."""
+    """Whether the version's metadata contains its job ID, but not that it has begun."""
     workflows: int | None = None
-    """How many workflows it applied to when it began. Null: it has not begun, or the number is not known."""
+    """How many workflows it applied to when it began. Null if it has not begun, or if this is unknown."""
     repeats: int = 0
     """How often it began again, for workflows that started later."""
     repeat: Repeat | None = None
-    """Its next run. None: it does not run again."""
+    """Its next run, or None if it does not run again."""
     is_next: bool = False
-    """It is the first entry that has not begun."""
+    """Whether it is the first entry that has not begun."""
     held_by: str = ""
-    """Why it cannot begin, even when its time has come. Empty: it can."""
+    """Why it cannot begin although it is due. Empty if it can begin."""
 
     @property
     def action(self) -> BatchAction:
@@ -297,16 +295,16 @@ class ScheduledAction:
 
     @property
     def workflow_types(self) -> tuple[str, ...]:
-        """The workflow types that it applies to. Empty: all."""
+        """The workflow types that it applies to. Empty means all types."""
         return self.what.workflow_types
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch operation on a server, on all workflows that its query finds at the start."""
+    """A batch operation on a server. It applies to all workflows that its query finds at the start."""
 
     job_id: str
-    """The ID. It is the same for the same demand, so that no operation begins twice."""
+    """The job ID. The same entry always has the same ID, so that no operation starts twice."""
     what: DrainingAction
     query: str
 
@@ -319,7 +317,7 @@ class BatchState:
     has_failed: bool
     total: int
     done: int
-    """Workflows on which the action succeeded."""
+    """The number of workflows on which the action succeeded."""
     failed: int
-    """Workflows on which the action failed."""
+    """The number of workflows on which the action failed."""
     started_at: datetime | None

@@ -5,11 +5,11 @@ from twgen.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """The records of versions that `twgen forget` deleted in Temporal, and those that Temporal kept."""
+    """The versions whose records `twgen forget` deleted in Temporal, and the versions that remain."""
 
     worker: str
     """The worker: namespace/worker."""
     deleted: tuple[str, ...]
-    """The versions whose records were deleted, longest drained first: build IDs."""
+    """The build IDs of the versions whose records were deleted. The longest drained version comes first."""
     refused: tuple[str, ...]
     """The versions that Temporal did not delete, each with its build ID and the reason."""

@@ -1,6 +1,6 @@
 """Patterns and limits of the texts in specs.
 
-`$` alone would accept a newline at the end, so the patterns have more behind it.
+Each pattern has a lookahead after its `$`, because `$` alone would accept a newline at the end of the text.
 """
 
 from twgen.model.shapes import UNFILLED, text
@@ -17,25 +17,25 @@ LABEL = text(
     "a name of lower-case letters, digits and -",
     most=LONGEST_LABEL,
 )
-"""The rule of Kubernetes for namespaces (RFC 1123). Temporal refuses a dot in a Worker Deployment's name."""
+"""Kubernetes's rule for namespaces (RFC 1123). Temporal rejects a dot in a Worker Deployment's name."""
 LONGEST_BUILD_ID = 63
 BUILD_ID = text(
     "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$(?!\\n)",
     "a valid build ID: letters, digits, - _ and .",
     most=LONGEST_BUILD_ID,
 )
-"""The rule of Kubernetes for the values of labels."""
+"""Kubernetes's rule for the values of labels."""
 LONGEST_NAME = 253
 NAME = text(
     "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)",
     "a name of lower-case letters, digits, - and .",
     most=LONGEST_NAME,
 )
-"""The rule of Kubernetes for the names of most objects (RFC 1123)."""
+"""Kubernetes's rule for the names of most objects (RFC 1123)."""
 DATA_KEY = text(
     "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)", "a key of letters, digits, -, _ and .", most=LONGEST_NAME
 )
-"""The rule of Kubernetes for the keys of Secrets and ConfigMaps."""
+"""Kubernetes's rule for the keys of Secrets and ConfigMaps."""
 _INSIDE = "[^\\x00-\\x1f\\x7f]"
 _AT_ENDS = "[^\\s\\x00-\\x1f\\x7f\u2018-\u201f]"
 _LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
@@ -44,17 +44,17 @@ LINE = text(
 )
 """Text on one line, with all variables filled in, and without spaces or typographic quotes at its ends.
 
-It may contain a `$`, as names of classes do."""
+It may contain a `$`, like the names of some classes."""
 WORKFLOW_TYPE = text(
     _LINE.replace("^", "^(?!.*['\"\\\\])", 1), "a workflow name: one line, without quotes", most=LONGEST_TEXT
 )
-"""A workflow type for visibility queries. Servers differ in how they treat quotes and backslashes."""
+"""A workflow type in a visibility query. It has no quotes or backslashes, which servers treat differently."""
 MESSAGE_TYPE = text(
     "^[a-zA-Z_][a-zA-Z0-9_]*(\\.[a-zA-Z_][a-zA-Z0-9_]*)*$(?!\\n)",
     "the full name of a protobuf message, such as shop.v1.Order",
     most=LONGEST_TEXT,
 )
-"""The full name of a protobuf message, without a leading dot and without the host of a type URL."""
+"""The full name of a protobuf message, without a leading dot, and without the host of a type URL."""
 FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
 """The pattern of a text without unfilled variables of Helm, a shell or a pipeline."""
 CUSTOM_BUILD_ID = text(FILLED, wrong=UNFILLED, most=LONGEST_BUILD_ID)
@@ -63,7 +63,7 @@ IDENTITY = text(
     "an identity such as payments/prod: one line without empty parts",
     most=LONGEST_TEXT,
 )
-"""A line without empty parts between its slashes."""
+"""Text on one line, without empty parts between its slashes."""
 SERVER_NAME = text("^[a-zA-Z0-9.-]+$(?!\\n)", "a host name", most=LONGEST_TEXT)
 HOST_PORT = text(
     "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
@@ -77,7 +77,7 @@ ONLY_PLACEHOLDERS = (
     "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and (without"
     " blanks) {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
 )
-"""The message about any other placeholder."""
+"""The message about an unknown placeholder."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
 """A percentage up to 100."""

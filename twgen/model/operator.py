@@ -1,4 +1,4 @@
-"""The decisions of the operator of an Argo CD for all its applications, and the identity that runs twgen."""
+"""The settings of an Argo CD's operator for all its applications, and the caller that runs twgen."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from twgen.model.rollout import Driver, Verb
 from twgen.model.shapes import Findings, Shape, choice, mapping, text
 from twgen.model.values import dataclass
 
-if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
+if TYPE_CHECKING:  # not imported at start-up: every command has a caller, but many need no policy
     from twgen.model.policy import Policy
 
 
@@ -51,11 +51,11 @@ class TemporalProfiles(NamedTuple):
 _KUBECONFIG = text(
     r"^(?![^/])(?![\s\S]*:(?!/))", "an absolute path, such as /etc/twgen/clusters/kubeconfig", least=1
 )
-"""Files joined by `:`, as in KUBECONFIG."""
+"""Paths of files, joined by `:` as in KUBECONFIG."""
 
 
 class ClusterOfApplications(NamedTuple):
-    """The cluster with the live Deployments of some applications."""
+    """The cluster that has the live Deployments of some applications."""
 
     project: Name
     """The Argo CD project: a name or a glob pattern."""
@@ -64,7 +64,7 @@ class ClusterOfApplications(NamedTuple):
     project."""
     kubeconfig: Annotated[str, _KUBECONFIG] = ""
     """The absolute path of a kubeconfig. It must contain a token or certificates, because the image has no
-    login programs. Conflicts with inCluster."""
+    login helpers. Conflicts with inCluster."""
     context: Name = ""
     """The context of the kubeconfig. Required with kubeconfig."""
     in_cluster: bool = False
@@ -72,7 +72,7 @@ class ClusterOfApplications(NamedTuple):
     Conflicts with kubeconfig."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Fields that cannot go together, each with the reason."""
+        """The fields that contradict each other, each with the reason."""
         if bool(self.kubeconfig) is self.in_cluster:
             yield "", "needs either kubeconfig or `inCluster: true`, not both"
         elif bool(self.context) is not bool(self.kubeconfig):
@@ -83,7 +83,7 @@ NEVER_ATTACHED = frozenset({
     "ClusterRole", "ClusterRoleBinding", "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet",
     "ReplicationController", "Role", "RoleBinding", "StatefulSet",
 })  # fmt: skip
-"""Kinds that run pods or grant rights. No operator can allow them, in any API group."""
+"""Kinds that run pods or grant permissions. No operator can allow them, whatever their API group."""
 
 
 _GROUP = text(
@@ -101,33 +101,33 @@ def _read_kind(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def api_group(manifest: Any) -> str:
-    """The API group of a manifest, or of its template. The core group is empty."""
+    """The API group of a manifest or a template. Empty means the core group."""
     return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A kind of object in its API group. The core group is empty."""
+    """A kind of object, with its API group."""
 
     group: Annotated[str, _GROUP, Example("monitoring.coreos.com")] = ""
-    """The API group without its version. Empty: the core group."""
+    """The API group without its version. Empty means the core group."""
     kind: Annotated[
         str, Shape(_read_kind, schema=_KIND_SCHEMA), FieldRule.REQUIRED, Example("PodMonitor")
     ] = ""
-    """The kind. Kinds that run pods or grant rights are rejected in every API group."""
+    """The kind. Kinds that run pods or grant permissions are rejected in every API group."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Fields that cannot go together, each with the reason."""
+        """The fields that contradict each other, each with the reason."""
         if self in CLUSTER_SCOPED:
             yield "kind", f"{self} is cluster-scoped, so no version can have its own: remove it"
 
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
-        """The kind of a manifest, or of its template."""
+        """The kind of a manifest or a template."""
         return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
-        """Its form in messages: `autoscaling/HorizontalPodAutoscaler`."""
+        """The kind in messages, such as `autoscaling/HorizontalPodAutoscaler`."""
         return f"{self.group}/{self.kind}" if self.group else self.kind
 
 
@@ -164,7 +164,7 @@ CLUSTER_SCOPED = frozenset(
     }.items()
     for kind in kinds
 )
-"""Kinds without a namespace (`kubectl api-resources --namespaced=false`) of Kubernetes and KEDA."""
+"""The cluster-scoped kinds of Kubernetes and KEDA (`kubectl api-resources --namespaced=false`)."""
 
 
 class CaBundle(NamedTuple):
@@ -177,7 +177,7 @@ class CaBundle(NamedTuple):
     ]
     """The name of the ConfigMap. It must exist in every worker's namespace."""
     key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$(?!\n)", "a key of a ConfigMap")] = "ca.crt"
-    """The key that holds the certificates as PEM. If absent: ca.crt."""
+    """The key that contains the certificates as PEM. If absent, the key is ca.crt."""
 
 
 _IMAGE = text(r"^[^\s\x00-\x1f]+$(?!\n)", "an image, such as registry.example.com/twgen:1.0", least=1)
@@ -192,36 +192,36 @@ class RolloutPod(NamedTuple):
 
     driver: Annotated[Driver, choice(Driver.AUTO, Driver.JOB, Driver.HOOK, Driver.TICK)] = Driver.AUTO
     """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`.
-    Hook: PostSync hooks, except in an Application with a worker that a sync should not wait for."""
+    Hook: PostSync hooks, but not in an Application with a worker that a sync should not wait for."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
     """The twgen image of the Jobs, preferably with a digest. It must have the same release as the plugin,
     because both compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or
     None."""
     labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
-    """Labels of the Pods of rollouts, in addition to twgen's own."""
+    """Labels for the Pods of rollouts, in addition to twgen's own labels."""
     annotations: Annotated[Mapping[str, str], Example({"sidecar.istio.io/inject": "false"})] = _NO_TEXTS
-    """Annotations of the Pods of rollouts, in addition to twgen's own."""
+    """Annotations for the Pods of rollouts, in addition to twgen's own annotations."""
     node_selector: Annotated[Mapping[str, str], Example({"kubernetes.io/os": "linux"})] = _NO_TEXTS
-    """The labels of the nodes that the Pods of rollouts may run on."""
+    """The labels of the nodes on which the Pods of rollouts may run."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    """The taints of nodes that the Pods of rollouts tolerate."""
+    """The tolerations of the Pods of rollouts."""
     image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
-    """The Secrets in each worker's namespace that Kubernetes pulls the image with."""
+    """The Secrets with which Kubernetes pulls the image. They must exist in each worker's namespace."""
     resources: Mapping[str, Any] = MappingProxyType({})
     """The resource requests and limits of a rollout's container, instead of twgen's own."""
     ca_bundle: CaBundle | None = None
-    """The CA certificates that the Jobs trust for Temporal. They are used if the connection uses TLS and
-    names no caCertSecretRef. If absent, the Jobs trust the certificates of the image."""
+    """The CA certificates that the Jobs trust for Temporal, if the connection uses TLS and has no
+    caCertSecretRef. If absent, the Jobs trust the certificates of the image."""
     requests: tuple[Annotated[Verb, choice(Verb.PROMOTE, Verb.RETRY, hint=_ALWAYS_TAKEN)], ...] = ()
-    """The requests that people may send to a rollout in addition to Pause, Resume and Abort, which are always
-    allowed. Anyone who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can send
-    them."""
+    """The requests that people may send to a rollout, in addition to Pause, Resume and Abort, which are
+    always allowed. A person who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can
+    send them."""
 
 
 _PROMETHEUS = text(
     r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: lower-case letters, digits and -"
 )
-# credentials are in files, and twgen writes the query itself
+# without credentials and query: credentials belong in files, and twgen writes the query
 _URL = text(
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
@@ -258,7 +258,7 @@ class PrometheusServer(NamedTuple):
     username: Annotated[str, text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")] = ""
     """The user name for HTTP basic authentication."""
     password_file: Annotated[str, _FILE] = ""
-    """The absolute path of a file with that user's password."""
+    """The absolute path of a file with the password of `username`."""
     ca_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the CA certificates to trust, as PEM. If absent, twgen trusts the
     certificates of the system."""
@@ -269,10 +269,10 @@ class PrometheusServer(NamedTuple):
     """A Secret in every worker's namespace with the credentials for the Jobs of rollouts: `token`, or
     `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials."""
     secret_folder: Annotated[str, FieldRule.INTERNAL] = ""
-    """The folder of that Secret in a Pod, whose files replace the files above."""
+    """The folder in a Pod where the Secret is mounted. Its files replace the files above."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Fields that cannot go together, each with the reason."""
+        """The fields that contradict each other, each with the reason."""
         if self.bearer_token_file and (self.username or self.password_file):
             yield "", "has bearerTokenFile and username: set only one of them"
         elif bool(self.username) is not bool(self.password_file):
@@ -282,9 +282,9 @@ class PrometheusServer(NamedTuple):
 def prometheus_called(
     name: str, usable: Sequence[PrometheusServer], remedy: str
 ) -> tuple[PrometheusServer | None, str]:
-    """The server with that name, or the only server if there is no name; or else None and the reason.
+    """The server with that name, or the only server if the name is empty. None and the reason if that fails.
 
-    `remedy` is the end of a sentence: what to do if there is none.
+    `remedy` is the end of the reason. It says how a person can add a server.
     """
     servers = [server for server in usable if name in {"", server.name}]
     if len(servers) == 1:
@@ -307,25 +307,25 @@ class Links(NamedTuple):
     """The addresses of web pages that Argo CD and the dashboard link to."""
 
     temporal: Annotated[str, _URL, Example("https://temporal.example.com")] = ""
-    """The URL of Temporal's UI. Argo CD links each Deployment and intent to its workflows there, and the
-    dashboard links each worker."""
+    """The URL of Temporal's UI. Argo CD links each Deployment and each intent to its workflows there. The
+    dashboard links each worker to its workflows."""
     argocd: Annotated[str, _URL, Example("https://argocd.example.com")] = ""
     """The URL of Argo CD's UI. The dashboard links a worker to the application that moved its traffic."""
     dashboard: Annotated[str, _URL, Example("https://twgen.example.com")] = ""
-    """The URL of the page that `twgen tick` serves. Argo CD links each intent to the row of its worker."""
+    """The URL of the page that `twgen tick` serves. Argo CD links each intent to its worker on that page."""
 
 
 class TickSettings(NamedTuple):
-    """What `twgen tick` may do."""
+    """The permissions of `twgen tick`."""
 
     drains: bool = False
     """true: tick carries out the `draining` lists of RolloutPolicies, which can end workflows of draining
     versions."""
     forgets: bool = False
-    """true: tick deletes the old versions in Temporal that `keepRecords` of a RolloutPolicy does not keep."""
+    """true: tick deletes the old versions in Temporal that a RolloutPolicy does not keep (`keepRecords`)."""
     rollouts: bool = False
-    """true: tick carries out the rollouts of workers with driver Tick. Its account then needs the rights of
-    deploy/tick/rollouts, and can move the traffic of all these workers."""
+    """true: tick carries out the rollouts of workers with driver Tick. Its account then needs the permissions
+    in deploy/tick/rollouts, and can move the traffic of all these workers."""
 
 
 _INSTANCE = text(
@@ -344,25 +344,25 @@ class Operator:
     temporal: TemporalProfiles = TemporalProfiles()
     """The credentials for Temporal, as profiles of Temporal's own configuration file."""
     clusters: tuple[ClusterOfApplications, ...] = ()
-    """The clusters with the live Deployments. twgen uses the first matching entry. If none matches, it does
-    not read the cluster, and assumes that every version in Temporal might still have a Deployment."""
+    """The clusters with the live Deployments. twgen uses the first matching entry. If no entry matches, it
+    does not read the cluster, and assumes that every version in Temporal might still have a Deployment."""
     rollout: RolloutPod = RolloutPod()
-    """The Jobs that carry out rollouts in the cluster. A change here makes a new Job for every worker. The
-    Job of a settled worker ends at once."""
+    """The Jobs that carry out rollouts in the cluster. If you change a setting here, every worker gets a new
+    Job. The Job of a settled worker ends at once."""
     attached: AttachedKinds = AttachedKinds()
     """The objects that teams may attach to the versions of their workers."""
     prometheus: Annotated[tuple[PrometheusServer, ...], Each(attrgetter("name"), "Prometheus")] = ()
-    """The servers that answer queries of metrics: Prometheus, or servers with its API (POST
+    """The servers that answer a metric's queries: Prometheus, or servers with its API (POST
     /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds."""
     links: Links = Links()
     """The addresses of web pages that Argo CD and the dashboard link to."""
     tick: TickSettings = TickSettings()
-    """What `twgen tick` may do in addition to refreshing applications of Argo CD."""
+    """The permissions of `twgen tick`, in addition to refreshing Argo CD's applications."""
     file: Annotated[str, FieldRule.INTERNAL] = ""
-    """The file with these settings; empty if there is none."""
+    """The file with these settings. Empty if there is none."""
 
     def may_use(self, profile: str, application: Application) -> bool:
-        """The application's project may use a Temporal profile."""
+        """Whether the application's project may use a Temporal profile."""
         return any(
             grant.name == profile and _is_for(grant.projects, application) for grant in self.temporal.profiles
         )
@@ -372,42 +372,42 @@ class Operator:
         return tuple(server for server in self.prometheus if _is_for(server.projects, application))
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
-        """The first entry that matches the application. None: its cluster is not read."""
+        """The first entry that matches the application, or None if its cluster is not read."""
         in_project = (item for item in self.clusters if fnmatchcase(application.project, item.project))
         return next((item for item in in_project if fnmatchcase(application.name, item.application)), None)
 
 
 def _is_for(projects: tuple[str, ...], application: Application) -> bool:
-    """The application is in one of the projects (names and glob patterns)."""
+    """Whether the application is in one of these projects, which are names or glob patterns."""
     return any(fnmatchcase(application.project, name) for name in projects)
 
 
 def manager_identity(written: str) -> str:
-    """The manager identity, with the prefix `twgen/` added if a person left it out."""
+    """The manager identity that a person wrote, with the prefix `twgen/`."""
     return written if written.startswith("twgen/") else f"twgen/{written}"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The identity that runs twgen, and the Argo CD application."""
+    """The identity that runs twgen, and the Argo CD application that it renders."""
 
     identity: str = ""
-    """The manager identity of workers whose policy names none. Empty: unknown."""
+    """The manager identity for workers whose policy has none. Empty if unknown."""
     forced: bool = False
-    """The identity overrides a policy's identity."""
+    """Whether the identity overrides a policy's identity."""
     is_person: bool = False
-    """The identity belongs to a person who only reads, so no Deployment carries it."""
+    """Whether the identity belongs to a person who only reads. No Deployment then carries it."""
     application: str = ""
-    """The Argo CD application that is rendered; empty if there is none."""
+    """The Argo CD application that is rendered. Empty if there is none."""
     drives: bool = False
-    """The caller changes traffic itself, even if a policy has driver None."""
+    """Whether the caller itself changes traffic, even if a policy has driver None."""
 
     def of(self, policy: "Policy") -> str:
-        """The manager identity with this policy. Empty: unknown."""
+        """The manager identity for a worker with this policy. Empty if unknown."""
         if policy.identity and not self.forced:
             return manager_identity(policy.identity)
         return self.identity
 
     def on_deployments_of(self, policy: "Policy") -> str:
-        """The manager identity that Deployments carry with this policy. Empty: unknown."""
+        """The manager identity on the Deployments of a worker with this policy. Empty if unknown."""
         return "" if self.is_person and not policy.identity else self.of(policy)

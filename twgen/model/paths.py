@@ -5,20 +5,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[Any, str | int] | str | None
-"""Where a walk through a value is: the path of what holds it, and its key or index there; None: at the start.
+"""The path of a value in a document: the path of the mapping or list around it, and its key or index there.
 
-It costs nothing where nothing is wrong; `written_path` makes text of it. A walk may begin at a text."""
+None is the path of the document. A path can also begin with a text. `written_path` makes a text of it, which
+costs time only if there is a message to write."""
 
-_MAPPINGS = (dict, Mapping)  # to tell a dict costs a quarter of asking the abstract class
+_MAPPINGS = (dict, Mapping)  # `dict` first: this check takes a quarter of the time of the abstract class
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
-# a path is part of a one-line message
+# escaped, because a path is part of a one-line message
 _ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def join_path(path: str, *steps: str | int) -> str:
-    """Append keys (strings) and list indexes (from 0) to a path. The path of the document is ""."""
+    """Append keys (strings) and list indexes (from 0) to a path. The document's own path is empty."""
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
@@ -31,7 +32,7 @@ def join_path(path: str, *steps: str | int) -> str:
 
 
 def written_path(path: Path, start: str = "") -> str:
-    """Return a path as text. It begins at the path `start`."""
+    """Return a path as text. `start` is the path of the value where it begins."""
     steps: list[str | int] = []
     while isinstance(path, tuple):
         path, step = path
@@ -40,12 +41,12 @@ def written_path(path: Path, start: str = "") -> str:
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """Return the keys and indexes of a path from join_path; raises ValueError for any other text."""
+    """Return the keys and indexes of a path from join_path. Raises ValueError for any other text."""
     steps: list[str | int] = []
     position = 0
     while position < len(path):
         matched = _STEP.match(path, position)
-        # each key except the first has a point before it
+        # there is a dot before each key except the first
         if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
             raise ValueError(f"not a path at character {position + 1}")
         if matched["index"] is not None:
@@ -68,7 +69,7 @@ def value_at(value: Any, *keys: str) -> Any:
 
 
 def differing_paths(first: Any, second: Any, path: str = "") -> Iterator[str]:
-    """The paths of all values in which two mappings or lists differ."""
+    """The paths of all values that differ between two mappings or lists."""
     if isinstance(first, _MAPPINGS) and isinstance(second, _MAPPINGS):
         for key in sorted(first.keys() | second.keys(), key=str):
             yield from differing_paths(first.get(key), second.get(key), join_path(path, str(key)))

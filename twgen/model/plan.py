@@ -1,4 +1,4 @@
-"""The plan: the changes that twgen would make to versions and traffic, with reasons."""
+"""The plan: the changes that twgen would make to versions and traffic, each with its reason."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -29,7 +29,7 @@ class VersionAction(StrEnum):
 
 
 class RoutingAction(StrEnum):
-    """The next change of traffic that a rollout would make."""
+    """The next routing change that a rollout would make."""
 
     NONE = "None"
     SET_CURRENT = "SetCurrent"
@@ -47,7 +47,7 @@ class Phase(StrEnum):
 
     @property
     def goes_on(self) -> bool:
-        """The rollout can continue without a person."""
+        """Whether the rollout can continue without a person."""
         return self not in {Phase.SETTLED, Phase.BLOCKED}
 
 
@@ -56,9 +56,9 @@ class AttachedObject:
     """A version's copy of an attached resource."""
 
     kind: str
-    """Its kind."""
+    """The kind of the object."""
     name: str
-    """The name."""
+    """The name of the object."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -73,7 +73,7 @@ class VersionPlan:
     status: VersionStatus
     """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     deployment: str
-    """The name of its Kubernetes Deployment. Empty: twgen did not make the version, so it has none."""
+    """The name of its Kubernetes Deployment. Empty if it has none, because twgen did not make the version."""
     action: VersionAction
     """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
     no manifest to render."""
@@ -82,38 +82,40 @@ class VersionPlan:
     reason: Annotated[VersionReason, TEXT]
     """The reason as a stable word, for programs. `because` gives it as a sentence."""
     replicas: int | None = None
-    """The rendered replicas. Null: an autoscaler sets them, or nothing is rendered."""
+    """The rendered replicas. Null if an autoscaler sets them, or if nothing is rendered."""
     protected: bool = False
     """Whether it is protected from pruning by Argo CD."""
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
-    """The manifest to render again. None: render the spec."""
+    """The manifest to render again, or None if the spec is rendered."""
     is_doubtful: bool = False
-    """Its live pod template stays. Only the recorded hash can show a change by hand."""
+    """Whether its live pod template is kept although only the recorded hash could show a manual edit."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names in the manifest that the spec's connection replaces. None: the connection stays."""
+    """The injected names in the manifest that the spec's connection replaces. None if the manifest keeps its
+    own connection."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects of the version, such as an HPA.
 
-    They are rendered with its Deployment, or for its pods if its manifest is lost."""
+    They are rendered together with its Deployment. If its manifest is lost, they are rendered for its running
+    pods."""
     leaving: tuple[AttachedObject, ...] = ()
-    """Attached objects to remove: they are rendered once more, without protection and owner."""
+    """Attached objects to remove. They are rendered one last time, without protection and owner."""
     replaced: tuple[AttachedObject, ...] = ()
-    """Attached objects to delete, because no template makes them any more."""
+    """Attached objects to delete, because their template was removed."""
     following: tuple[AttachedObject, ...] = ()
-    """The objects that replace deleted ones. They are rendered only when those are gone."""
+    """The objects that replace deleted objects. They are rendered once the deleted objects are gone."""
     waiting: tuple[AttachedObject, ...] = ()
-    """Autoscalers that are rendered only when Argo CD no longer sets the replicas."""
+    """Autoscalers that are rendered once Argo CD no longer sets the replicas."""
     replicas_are_external: bool = False
-    """Only an autoscaler or a person sets its replicas."""
+    """Whether only an autoscaler or a person sets its replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers of the VersionPatch that the manifest has."""
+    """The containers of the VersionPatch that the manifest includes."""
     changed_marks: tuple[str, ...] = ()
-    """The parts of a live Deployment that change although its pods stay, such as `labels`."""
+    """The parts of a live Deployment that change without a restart of its pods, such as `labels`."""
 
     @property
     def is_rendered(self) -> bool:
-        """The output has a manifest of its Deployment."""
+        """Whether the output contains a manifest of its Deployment."""
         return self.action not in {VersionAction.DROP, VersionAction.NONE}
 
 
@@ -130,7 +132,7 @@ class LaterAction:
 
 @dataclass(frozen=True, slots=True)
 class RoutingPlan:
-    """The next change of traffic, or the reason why there is none."""
+    """The next routing change, or the reason why there is none."""
 
     action: RoutingAction
     """None: no change now. SetCurrent: send all traffic to the build ID. SetRamp: send a share of it.
@@ -146,13 +148,13 @@ class RoutingPlan:
     """The share for SetRamp, in percent. 0 for ClearRamp, null for the other actions."""
     claim_manager: bool = False
     """Whether the change also makes twgen the manager. This happens if there is no manager, or if adoptFrom
-    names it."""
+    names the manager."""
     due_at: datetime | None = None
-    """When the wait ends. Null: the end is unknown, or nothing waits."""
+    """When the wait ends. Null if the end is unknown, or if nothing waits."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Entries of the target's metadata to write first. After that, all is read again."""
+    """Entries to write into the target's metadata first. Then the whole state is read again."""
     ignores_missing_queues: bool = False
-    """Temporal must accept the change although the version does not poll some task queues with tasks."""
+    """Whether Temporal must accept the change even if the version does not poll a task queue with tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,27 +168,28 @@ class GateStart:
     workflow_type: str
     """The workflow type of the gate."""
     request_id: str
-    """The request ID. All clients use the same while the version is registered, to avoid a second run."""
+    """The request ID. While the version is registered, all clients use the same ID, so that the gate does not
+    run twice."""
     has_input: bool = True
-    """The workflow gets the input of the spec's gate, if there is one."""
+    """Whether the workflow gets the input of the spec's gate, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVersions:
-    """The plans of all versions of one worker. A render needs no more."""
+    """The plans of all versions of one worker, which is all that a render needs."""
 
     spec: WorkerSpec
     versions: tuple[VersionPlan, ...]
     warnings: tuple[str, ...] = ()
     not_created: str = ""
-    """Why the target's Deployment is not created. Empty: it is created, or exists."""
+    """Why the target's Deployment is not created. Empty if it is created or exists."""
     not_deployed: str = ""
-    """Why the spec's pod template reaches no pod although the target exists. Empty: it does."""
+    """Why no pod gets the spec's pod template although the target exists. Empty if pods get it."""
     were_attached: frozenset[str] | None = None
-    """The kinds of objects that were rendered with its live Deployments. None: the cluster was not read."""
+    """The kinds of objects that were rendered with the live Deployments. None if the cluster was not read."""
 
     def warned(self, warnings: Iterable[str]) -> "WorkerVersions":
-        """The same plans with further warnings."""
+        """The same plans with more warnings."""
         return replace(self, warnings=(*self.warnings, *warnings))
 
 
@@ -196,28 +199,29 @@ class WorkerPlan:
 
     versions: WorkerVersions
     identity: str
-    """The manager identity that it was planned for."""
+    """The manager identity that the plan was made for."""
     manager: str
-    """The manager identity in Temporal. Empty: there is no manager."""
+    """The manager identity in Temporal. Empty if there is no manager."""
     routing: RoutingPlan
-    """The next change of traffic, or the reason why there is none."""
+    """The next routing change, or the reason why there is none."""
     is_held: bool
-    """No gate starts and no object changes: another rollout, manager or person must act first."""
+    """Whether another rollout, manager or person must act first. Until then, no gate starts and no object
+    changes."""
     gates: tuple[GateStart, ...] = ()
     """The gate workflows to start now."""
     judgements: Annotated[tuple[Judgement, ...], FieldName("analysis")] = ()
     """The result of each metric of the policy's analysis, while the target ramps."""
     unserved: str = ""
-    """The reason why no worker polls for new workflows, as a sentence. Empty: workers poll."""
+    """The reason why no worker polls for new workflows, as a sentence. Empty if workers poll."""
     scheduled_actions: Annotated[tuple[ScheduledAction, ...], FieldName("draining")] = ()
-    """The actions of the policy's `draining` on open workflows of draining versions, in order for each
-    version."""
+    """The policy's `draining` actions on open workflows of draining versions. The actions of each version are
+    in order."""
     differs: Annotated[tuple[str, ...], FieldRule.LEFT_OUT] = ()
-    """The fields of the pod template in which a new target differs from the current version. Absent: none, or
-    the current version is unknown."""
+    """The fields of the pod template that differ between a new target and the current version. Absent if
+    there are none, or if the current version is unknown."""
     old_records: Annotated[tuple[str, ...], FieldName("forgets"), FieldRule.LEFT_OUT] = ()
-    """The versions that `twgen tick` deletes in Temporal once no workflow needs them, by the policy's
-    `keepRecords`: build IDs. Absent if there are none."""
+    """The build IDs of the versions that `twgen tick` deletes in Temporal because of the policy's
+    `keepRecords`, once no workflow needs them. Absent if there are none."""
 
     @property
     def spec(self) -> WorkerSpec:
@@ -260,7 +264,7 @@ class WorkerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The next change to every version and to traffic, with reasons."""
+    """The next change to every version and to traffic, each with its reason."""
 
     now: datetime
     """The time of the plan."""

@@ -1,4 +1,4 @@
-"""A RolloutPolicy: the settings that the controller's kinds do not have."""
+"""A RolloutPolicy, which has the settings that the controller's kinds lack."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -16,10 +16,10 @@ from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
 
 MOST_VERSIONS = 100
-"""Temporal's default limit of versions in one Worker Deployment, `matching.maxVersionsInDeployment`."""
+"""Temporal's default limit for the versions of a Worker Deployment, `matching.maxVersionsInDeployment`."""
 
 POLLERS_ARE_LISTED = timedelta(minutes=5)
-"""How long Temporal remembers a poller, by default: `matching.PollerHistoryTTL`."""
+"""How long Temporal remembers a poller by default, `matching.PollerHistoryTTL`."""
 
 
 class ConnectionChanges(StrEnum):
@@ -46,7 +46,7 @@ class OwnerReferences(StrEnum):
 
 
 class HistorySource(StrEnum):
-    """The sources of the manifest of an old version."""
+    """The sources of an old version's manifest."""
 
     LEDGER = "Ledger"
     CLUSTER = "Cluster"
@@ -54,7 +54,7 @@ class HistorySource(StrEnum):
 
 
 class MissingTemplate(StrEnum):
-    """The reaction to a version that needs pods but whose manifest no source has."""
+    """The reaction if a version needs pods, and no source has its manifest."""
 
     WARN = "Warn"
     FAIL = "Fail"
@@ -69,7 +69,7 @@ class WhenNoPollers(StrEnum):
 
 
 class OnDelete(StrEnum):
-    """What happens to protected versions when the Argo CD Application is deleted."""
+    """The fate of protected versions when the Argo CD Application is deleted."""
 
     CONFIRM = "Confirm"
     ORPHAN = "Orphan"
@@ -104,7 +104,7 @@ class VersionPatch:
 
 @dataclass(frozen=True, slots=True)
 class NoPollers:
-    """How long a ramping version may be without a polling worker, and the reaction after that."""
+    """How long a ramping version may have no polling worker, and the reaction after that."""
 
     after: Annotated[
         timedelta,
@@ -122,7 +122,7 @@ class NoPollers:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStep:
-    """A policy's additional settings for the step with one percentage."""
+    """A policy's additional settings for one step, which its percentage identifies."""
 
     percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES)]
     """The percentage of the step in the worker's spec."""
@@ -151,7 +151,7 @@ class Sample(NamedTuple):
 
 
 class ReplayBefore(StrEnum):
-    """The events that wait for a replay."""
+    """The events that must wait for a replay."""
 
     RAMP = "BeforeRamp"
     MOVE = "BeforeMove"
@@ -171,17 +171,17 @@ class Replay:
     must exit with 0 if it replayed all of them, and with 1 if a replay failed."""
     sample: Annotated[Sample, FieldRule.INLINE] = Sample()
     before: Annotated[ReplayBefore, FieldName("when")] = ReplayBefore.RAMP
-    """What waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the action Move of
-    `draining`. Both: both of them."""
+    """The event that waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the action
+    Move of `draining`. Both: both events."""
     within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
-    """The time limit, from 10s to 24h. A replay that takes longer has failed."""
+    """The time limit, from 10s to 24h. A replay that takes longer fails."""
     in_memory: bool = False
-    """Keeps the histories in the memory of the Pod instead of on the disk of its node. They count towards the
-    Pod's memory."""
+    """true: keep the histories in the Pod's memory instead of on the node's disk. They count towards the
+    Pod's memory limit."""
 
     @property
     def upgrading_only(self) -> bool:
-        """Only auto-upgrade workflows are replayed: pinned ones never run on this version."""
+        """Whether only auto-upgrade workflows are replayed, since no pinned one will run on this version."""
         return self.before is ReplayBefore.RAMP
 
 
@@ -205,14 +205,14 @@ class Policy:
     instance and the application. If absent at a terminal: the identity of the live Deployments, or your user
     and host if there are none."""
     adopt_from: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
-    """Other managers that twgen may take the worker over from, such as the controller. Give each full
-    identity."""
+    """Other managers from which twgen may take over the worker, such as the controller. Give the full
+    identity of each."""
     driver: Driver = Driver.AUTO
-    """What runs the rollout. Job: a tracked Job. Hook: a hook; the sync of Argo CD waits for it. Tick: `twgen
-    tick`, if the operator allows it. None: a person or CI. Auto: the driver that the operator chose; if there
-    is none, Job, or Hook if another policy of the same Application says Hook."""
+    """What runs the rollout. Job: a tracked Job. Hook: a hook, and Argo CD's sync waits for it. Tick: `twgen
+    tick`, if the operator allows it. None: a person or CI. Auto: the operator's driver. If the operator chose
+    none, Auto means Job, or Hook if another policy of the same Application says Hook."""
     hold_for: timedelta = timedelta(minutes=5)
-    """The longest time that a sync waits for a hook. If the rollout takes longer, the hook fails."""
+    """How long a sync waits for the hook at most. If the rollout takes longer, the hook fails."""
     service_account_name: Annotated[str, NAME] = ""
     """The ServiceAccount of the rollout's Job. If you set it, create the ServiceAccount, Role and RoleBinding
     yourself: twgen renders none."""
@@ -225,9 +225,9 @@ class Policy:
         ),
         NAME,
     ] = ""
-    """The name of the Secret. Empty: use the workers' own credentials."""
+    """The name of the Secret. If it is empty, the Job uses the workers' own credentials."""
     rollback_window: timedelta = timedelta(hours=1)
-    """If the spec goes back to a version that was current within this time, that version becomes current at
+    """If the spec returns to a version that was current within this time, that version becomes current at
     once, without gate and steps."""
     connection_changes: ConnectionChanges = ConnectionChanges.TARGET
     """The versions that follow a changed Connection: the target, only new versions, or all versions. If the
@@ -246,17 +246,16 @@ class Policy:
     history: Annotated[tuple[HistorySource, ...], Each(is_set=True)] = tuple(HistorySource)
     """The sources for the manifest of an old version. twgen uses the first source that has it."""
     missing_template: MissingTemplate = MissingTemplate.WARN
-    """What twgen does if a version needs pods and no source has its manifest. Warn: print a warning. Fail:
-    end the run with an error."""
+    """The reaction if a version needs pods and no source has its manifest. Warn: print a warning. Fail: end
+    the run with an error."""
     on_delete: OnDelete = OnDelete.CONFIRM
-    """What Argo CD does with versions that may have work, and with their attached objects, when the
-    Application is deleted. Confirm: it waits until a person confirms. Orphan: it keeps them. Delete: it
-    deletes them."""
+    """How Argo CD treats versions that may have work, and their attached objects, when the Application is
+    deleted. Confirm: it waits until a person confirms. Orphan: it keeps them. Delete: it deletes them."""
     max_versions: Annotated[int, whole_number(1, MOST_VERSIONS, too_many=", Temporal's own cap")] = 75
-    """The highest number of deployed versions. If it is reached, a new version waits. Temporal's own limit is
-    100."""
+    """The highest number of deployed versions. A new version waits while this number is reached. Temporal's
+    own limit is 100."""
     keep_records: Annotated[int | None, whole_number(1, MOST_VERSIONS)] = None
-    """The number of drained versions to keep in Temporal. `twgen tick` deletes older ones if the operator
+    """The number of drained versions to keep in Temporal. `twgen tick` deletes older versions if the operator
     allows it. If absent, it deletes none."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     """Additional labels for the Deployments of all versions. A change restarts no pod. Pods keep the labels
@@ -264,23 +263,23 @@ class Policy:
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
     """Additional annotations for the Deployments of all versions. A change restarts no pod. If you remove an
     annotation, older versions keep it until they are removed."""
-    # one pod polls every task queue of its version; without any, its workflows would stop
+    # at least one pod: it polls every task queue of its version, whose workflows would stop without a pod
     draining_replicas: Annotated[int | None, POSITIVE] = None
     """The number of pods of each draining version, 1 or more. If absent, each version keeps its number of
     pods. Has no effect on versions with an autoscaler."""
     analysis: Analysis | None = None
     """The metrics that twgen measures while a version ramps."""
     ignore_missing_task_queues: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
-    """Task queues that the current version polls and a new version need not poll: names or glob patterns.
-    twgen also makes Temporal ignore them."""
+    """Task queues that a new version need not poll although the current version polls them: names or glob
+    patterns. twgen also makes Temporal ignore them."""
     unserved: NoPollers = NoPollers()
-    """What twgen does if no worker polls for a ramping version. A version that KEDA scaled to zero is not
-    affected."""
+    """The reaction if no worker polls for a ramping version. It does not apply to a version that KEDA scaled
+    to zero."""
     steps: Annotated[tuple[PolicyStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
     """Additional settings for steps of the spec."""
     draining: Annotated[tuple[DrainingEntry, ...], Each(noun="entry", most=10)] = ()
-    """Actions on the open workflows of a draining version, sorted by `after`. Each action runs once. Cancel
-    and Terminate run again for workflows that start later."""
+    """The actions on the open workflows of a draining version, sorted by `after`. Each action runs once.
+    Cancel and Terminate run again for workflows that start later."""
     replay: Replay | None = None
     """Replays workflow histories on the target before it gets traffic, in a Job with the target's own
     image."""
@@ -290,10 +289,10 @@ class Policy:
     document: Annotated[Document, FieldRule.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )
-    """The document of the policy. Without a value, these are the defaults."""
+    """The document of the policy. Its value is None if there is no policy, only the defaults."""
 
     def analysis_at(self, percentage: float) -> Analysis | None:
-        """The metrics that apply at the step with this percentage. None: the policy has none."""
+        """The metrics that apply at the step with this percentage, or None if the policy has no metrics."""
         step = self.step(percentage)
         if not self.analysis or not step or step.metrics is None:
             return self.analysis
@@ -301,5 +300,5 @@ class Policy:
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:
-        """The settings for the step with this percentage."""
+        """The additional settings for the step with this percentage, or None if there are none."""
         return next((step for step in self.steps if step.percentage == percentage), None)

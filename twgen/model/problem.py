@@ -14,12 +14,12 @@ class Document:
     """One YAML or JSON document, or one item of a Kubernetes List in it."""
 
     source: str
-    """Its file, or `-`."""
+    """The file, or `-` for stdin."""
     index: int
-    """Its index in the file, from 0."""
+    """The index of the document in the file, from 0."""
     value: Any
     path: str = ""
-    """The path of a List's item in the file's document, such as `items[2]`."""
+    """The path in the file's document if this is an item of a List, such as `items[2]`."""
 
 
 _NOUNS: dict[type, str] = {
@@ -36,32 +36,32 @@ _HIDDEN = re.compile(
     "\u205f-\u206f\u3000\u3164\ufeff\uffa0]"
     "|(?<![^\\x00-\\x7f])[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?![^\\x00-\\x7f])"
 )
-"""Characters without a width, and blanks other than the ordinary one.
+"""Invisible characters, and spaces other than the ordinary one.
 
-The characters that join letters of other scripts, or emoji, are allowed between them."""
+A character that joins two letters of another script, or two emoji, is allowed between them."""
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
-"""The most names that are compared to find a similar one. Longer lists are not fields, and take too long."""
+"""How many names are compared to find a similar one. Longer lists are not fields, and would take too long."""
 
 MOST_REPORTED = 100
-"""The most problems, unknown fields or warnings of one document. People fix these first."""
+"""The most problems, unknown fields or warnings that are shown for one document. People fix these first."""
 MOST_REPORTED_IN_ALL = 10_000
-"""The most problems, unknown fields or warnings of all documents in a run."""
+"""The most problems, unknown fields or warnings that are shown for all documents of a run."""
 
 
 class Rule(NamedTuple):
-    """A kind of finding. Reports name it, so that their readers can mute all findings of one kind.
+    """A kind of finding. Reports contain its ID, so that people can mute all findings of this kind.
 
-    It is declared in the module that finds them.
+    A rule is declared in the module that makes its findings.
     """
 
     id: str
-    """Words with hyphens. People write it into their settings, so it never changes."""
+    """The ID: words with hyphens. It never changes, because people's settings contain it."""
     help: str
-    """The mistake, and its consequence."""
+    """The mistake and its consequence."""
 
     def __call__(self, message: str) -> "Message":
         """A message about one finding of this kind."""
@@ -69,7 +69,7 @@ class Rule(NamedTuple):
 
 
 class Message(str):
-    """A message that knows its rule."""
+    """A message with its rule."""
 
     __slots__ = ("rule",)
     rule: Rule
@@ -82,7 +82,7 @@ class Message(str):
 
 
 INVALID = Rule("invalid-value", "A value breaks a rule of its field, so the document is rejected.")
-"""The rule of every message that names no other."""
+"""The rule of every message without another rule."""
 WRONG_TYPE = Rule("wrong-type", "A value has the wrong type, such as a string in place of a number.")
 UNKNOWN_FIELD = Rule(
     "unknown-field", "A field does not exist. An API server rejects it, or drops it silently."
@@ -103,21 +103,21 @@ REQUIRED = MISSING_FIELD("is required")
 
 
 class DocumentPath(NamedTuple):
-    """A path (`spec.rollout.steps[1]`) in the file's document."""
+    """A path in the file's document, such as `spec.rollout.steps[1]`."""
 
     document: Document
     path: str
 
 
 class Finding(NamedTuple):
-    """A problem or warning at a path (`spec.rollout.steps[1]`). The caller knows the document."""
+    """A problem or warning at a path such as `spec.rollout.steps[1]`. The caller knows the document."""
 
     path: str
     message: str
     other: DocumentPath | None = None
     """A second path. The message ends with its file and line."""
     instead_of: str = ""
-    """The path of the field that was meant. If it is missing, that is not reported too."""
+    """The path of the field that was probably meant. If this field is missing, no problem reports that."""
 
 
 class Problem(NamedTuple):
@@ -129,7 +129,7 @@ class Problem(NamedTuple):
     other: DocumentPath | None = None
     """A second path. The message ends with its file and line."""
     instead_of: str = ""
-    """The path of the field that was meant. If it is missing, that is not reported too."""
+    """The path of the field that was probably meant. If this field is missing, no problem reports that."""
 
     @classmethod
     def at(
@@ -140,7 +140,7 @@ class Problem(NamedTuple):
         other: DocumentPath | None = None,
         instead_of: str = "",
     ) -> Self:
-        """Make the problem from paths that begin at the document, which may be an item of a List."""
+        """Make a problem from paths inside the document. The document may be an item of a List."""
         meant = path_in_file(document, instead_of) if instead_of else ""
         return cls(document, path_in_file(document, path), message, other, meant)
 
@@ -154,18 +154,21 @@ Found = TypeVar("Found", Finding, Problem)
 
 
 def path_in_file(document: Document, path: str) -> str:
-    """Turn a path that begins at an item of a List into one from the start of the file's document."""
+    """Turn a path inside an item of a List into a path inside the file's document."""
     joint = "." if document.path and path and not path.startswith("[") else ""
     return f"{document.path}{joint}{path}"
 
 
 def most_reported(documents: int) -> int:
-    """The most findings of each list for one of this many documents, so that all fit into memory."""
+    """The most findings in each list of a document, if there are this many documents.
+
+    It limits the memory of all findings.
+    """
     return max(2, min(MOST_REPORTED, MOST_REPORTED_IN_ALL // max(1, documents)))
 
 
 def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
-    """The first findings. If there are more, one last finding says so."""
+    """The first findings, and if there are more, a last finding that says so."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
         rule = finding.message.rule if isinstance(finding.message, Message) else INVALID
@@ -174,7 +177,7 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
-    """`; did you mean replicas?` for `replica`; empty if nothing is similar."""
+    """A hint such as `; did you mean replicas?` for `replica`. Empty if no possible name is similar."""
     similar = _similar(written, possible)
     return f"; did you mean {similar}?" if similar else ""
 
@@ -182,9 +185,9 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
 def unknown_field(
     above: str, name: str, possible: Iterable[str], wrong: str = "no such field", elsewhere: str = ""
 ) -> Finding:
-    """The finding about a field that the mapping at `above` cannot have.
+    """The finding about a field that the mapping at the path `above` cannot have.
 
-    `elsewhere` is the mapping that the field probably belongs in, unless a name here is similar.
+    `elsewhere` is the path of the mapping that the field probably belongs to if no possible name is similar.
     """
     path, similar = join_path(above, name), _similar(name, possible)
     if hidden := hidden_character(name):
@@ -199,8 +202,8 @@ def unknown_field(
 
 
 def _similar(written: str, possible: Iterable[str]) -> str:
-    """The similar name, or else the only name that ends with this one: `secretName` for `name`."""
-    from difflib import get_close_matches  # most runs find no problem
+    """A similar name, or else the only name that ends with the written one, as `secretName` for `name`."""
+    from difflib import get_close_matches  # imported here, because most runs find no problem
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     start = written[:_MOST_SHOWN].lower()
@@ -212,12 +215,15 @@ def _similar(written: str, possible: Iterable[str]) -> str:
 
 
 def noun(kind: type) -> str:
-    """The words for a value of this type: `a list`, `true or false`."""
+    """The words for a value of this type, such as `a list` or `true or false`."""
     return _NOUNS.get(kind, "a value of another kind")
 
 
 def wrong_type(wanted: str, value: Any) -> Message:
-    """`must be a string, not a whole number; put it in quotes`, without the value: it may be a secret."""
+    """A message such as `must be a string, not a whole number; put it in quotes`.
+
+    It does not show the value, which may be a secret.
+    """
     hint = ""
     if wanted == noun(str) and isinstance(value, int | float):
         hint = "; put it in quotes"
@@ -227,14 +233,14 @@ def wrong_type(wanted: str, value: Any) -> Message:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 workflow`, `2 workflows`, `2 policies`."""
+    """The number and the noun in the right form: `1 workflow`, `2 workflows`, `2 policies`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line. It is cut if it is long, and credentials before an @ are hidden."""
+    """The text in quotes, on one line. A long text is cut, and credentials before an @ are hidden."""
     text = _CREDENTIALS.sub("...@", text)
     hidden = hidden_character(text)
     shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
@@ -242,10 +248,10 @@ def quoted(text: str) -> str:
 
 
 def hidden_character(text: str) -> str:
-    """`character 4 is zero width space, U+200B` for the first invisible character; empty if there is none."""
+    """The first invisible character, as in `character 4 is zero width space, U+200B`. Empty if none."""
     if text.isascii() or not (hidden := _HIDDEN.search(text)):
         return ""
-    from unicodedata import name  # most texts have none
+    from unicodedata import name  # imported here, because most texts have no such character
 
     character = hidden[0]
     called = name(character, "a control character").lower()

@@ -1,9 +1,9 @@
 """Shapes of mappings with named fields: records, which twgen defines, and excerpts of other documents.
 
-A record is a dataclass or a NamedTuple, and the only declaration of its fields. Each attribute is a field of
-the document. The field has the attribute's name in camel case, the shape of its type, and the docstring below
-it as its description. `Annotated` adds more than a type can say: a Shape with limits, FieldName, Each,
-Example, NullWhen or a FieldRule.
+A dataclass or a NamedTuple is the only declaration of a record. Each attribute is a field of the document.
+The field has the attribute's name in camel case, and the shape of the attribute's type. The docstring below
+the attribute is the field's description. `Annotated` adds details that a type cannot express: a Shape with
+limits, FieldName, Each, Example, NullWhen or a FieldRule.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,18 +49,18 @@ Name = Annotated[str, text(least=1)]
 
 
 class FieldName(NamedTuple):
-    """The name of an attribute's field in documents, if it is not the attribute's name in camel case.
+    """The name of an attribute's field in documents, if it differs from the attribute's name in camel case.
 
-    In a spec, a name with a dot (`workerRef.name`) means a field of an inner mapping.
+    In a spec, a name with a dot, such as `workerRef.name`, is a field of an inner mapping.
     """
 
     name: str
     about: str = ""
-    """The schema's description of that mapping."""
+    """The description of the inner mapping in the schema."""
 
 
 class Each(NamedTuple):
-    """The limits of a list: its length (`most` 0: no limit), and the key that must be unique.
+    """The limits of a list: its length, and the key that must be unique. If `most` is 0, there is no limit.
 
     An item whose key is None is never a duplicate. With `is_set`, identical items are rejected.
     """
@@ -73,25 +73,25 @@ class Each(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """The mapping has exactly one of these fields. Its name selects the class of the attribute's value."""
+    """The mapping has exactly one of these fields. The field's name selects the class of the value."""
 
     kinds: Mapping[str, Any]
 
 
 class Example(NamedTuple):
-    """An example of the value for the schema and the pages."""
+    """An example of the value, for the schema and the pages."""
 
     value: Any
 
 
 class Hint(NamedTuple):
-    """The end of the message that the field is required: the value to write, or a reason."""
+    """The end of the message about a missing field: the value to write, or a reason."""
 
     text: str
 
 
 class NullWhen(NamedTuple):
-    """Null differs from absent. It is read as None, and written if `holds` returns True for the record."""
+    """Null and absent have different meanings. None is written as null if `holds` is true for the record."""
 
     holds: Callable[[Any], bool]
 
@@ -108,17 +108,17 @@ class FieldRule(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a mapping, with its name in documents. Null means absent."""
+    """A field of a mapping, with its name in documents. Its value null means that the field is absent."""
 
     name: str
     shape: Shape
     about: str = ""
-    """The description in the schema of a field without an attribute's docstring."""
+    """The description in the schema, for a field whose attribute has no docstring."""
     required: bool = False
     attribute: str = ""
-    """The attribute that gets the value. Empty: the field is only checked."""
+    """The attribute that gets the value. Empty if the field is only checked."""
     default: Any = None
-    """The default of the attribute. MISSING: it has none."""
+    """The default of the attribute, or MISSING if it has none."""
     marks: tuple[Any, ...] = ()
     """The metadata that `Annotated` adds to the type of the attribute."""
     may_be_none: bool = False
@@ -134,8 +134,8 @@ def fields_of(
     """The fields that a class declares, or only the fields of these attributes and properties.
 
     `given` (by attribute) and `shapes` (by class, at any depth) have the shapes that do not follow from the
-    types. `otherwise` makes the shapes of other classes. The attributes must not include one with several
-    fields (INLINE, OneOf).
+    types. `otherwise` makes the shapes of other classes. None of the attributes may have several fields
+    (INLINE, OneOf).
     """
     for attribute, name in document_names(declared, attributes).items():
         annotation = annotation_of(declared, attribute)
@@ -162,7 +162,7 @@ def document_of(  # noqa: PLR0913 - as `record_of`
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
-    """The record of a whole document: apiVersion, kind, `more` fields, and the fields of the class."""
+    """The record of a whole document: apiVersion, kind, the fields in `more`, and the class's fields."""
     api = Field("apiVersion", constant(api_version), required=True)
     kind = Field("kind", constant(name), required=True)
     return record_of(declared, *attributes, first=(api, kind, *more), shapes=shapes, is_printed=is_printed)
@@ -177,19 +177,19 @@ def record_of(  # noqa: PLR0913 - the differences between a document and its cla
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
-    """The record that a dataclass or a NamedTuple declares, with all attributes or only these.
+    """The record that a dataclass or a NamedTuple declares, with all of its attributes or only these.
 
-    `make` makes the value from the fields, in place of the class. `fields` (by attribute) and `shapes` (by
-    class, at any depth) have shapes from other packages. If the class has a method `contradictions`, it
-    yields the fields that cannot go together. A printed record has every field, and null for None. When a
-    record is read, a field with a default may be absent: another release may have written the record.
+    `make` makes the value from the fields, instead of the class. `fields` (by attribute) and `shapes` (by
+    class, at any depth) have shapes from other packages. If the class has a method `contradictions`, the
+    method yields the fields that contradict each other. A printed record has every field, with null for None.
+    A record that is read may lack a field with a default, because another release may have written it.
     """
     nested = partial(record_of, is_printed=True) if is_printed else record_of
     own = fields_of(declared, *attributes, given=fields, shapes=shapes, otherwise=nested)
     entries = (*first, *own)
     required = [entry.name for entry in entries if entry.required]
     absent: dict[str, Any] = {}
-    """The value of each field that is not written."""
+    """For each field: the value that is not written."""
     null_when: dict[str, Callable[[Any], bool]] = {}
     """The NullWhen of each field that has one."""
     for entry in entries:
@@ -221,9 +221,9 @@ def record_of(  # noqa: PLR0913 - the differences between a document and its cla
 
 
 def excerpt(*fields: Field | str) -> Shape:
-    """A mapping that another program defines. Only these fields are checked, and all are kept.
+    """A mapping that another program defines. Only these fields are checked, but all fields are kept.
 
-    A field given as a string is an optional text of that name.
+    A string in place of a field declares an optional text with that name.
     """
     entries = [Field(field, TEXT) if isinstance(field, str) else field for field in fields]
     required = [entry.name for entry in entries if entry.required]
@@ -236,7 +236,10 @@ def _mapping_reader(
     nullable: Collection[str] = (),
     contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None = None,
 ) -> Callable[[Any, Path, Findings], Any]:
-    """The reader of a mapping with these fields. Without `make`, it may have others, and all are kept."""
+    """The reader of a mapping with these fields.
+
+    Without `make`, the mapping may have other fields, and all fields are kept.
+    """
     by_name = {
         entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)
         for entry in entries
@@ -270,7 +273,7 @@ def _mapping_reader(
         if not make:
             return value
         made = make(**attributes) if is_whole else None
-        # rules between fields apply only if each field is valid
+        # rules about several fields apply only if each field is valid
         for place, message in contradictions(made) if contradictions and findings.count == before else ():
             findings.problem((path, place) if place else path, message)
         return made
@@ -279,7 +282,7 @@ def _mapping_reader(
 
 
 def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape]) -> Shape:
-    """The shape of the values of a type. `otherwise` makes it for a class that is not in `shapes`."""
+    """The shape of a type's values. For a class that is not in `shapes`, `otherwise` makes it."""
     marks = marks_of(declared)
     if marks:
         declared = get_args(declared)[0]
@@ -313,7 +316,7 @@ def annotation_of(kind: Any, attribute: str) -> Any:
 
 
 def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
-    """The names in documents of these attributes of a class, or of all."""
+    """The names in documents of these attributes of a class, or of all attributes if none are given."""
     names = {}
     for attribute in attributes or kind.__annotations__:
         marks = marks_of(annotation_of(kind, attribute))
@@ -325,7 +328,7 @@ def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
 
 
 def default_of(kind: Any, attribute: str) -> Any:
-    """The default of an attribute of a dataclass or a NamedTuple. MISSING: it has none."""
+    """The default of an attribute of a dataclass or a NamedTuple, or MISSING if it has none."""
     if issubclass(kind, tuple):
         return kind._field_defaults.get(attribute, MISSING)
     entry = kind.__dataclass_fields__.get(attribute)
@@ -350,6 +353,6 @@ def or_null(schema: Schema) -> Schema:
         return schema | {"type": [schema["type"], "null"]}
     if "anyOf" in schema:
         return schema | {"anyOf": [*schema["anyOf"], {"type": "null"}]}
-    # an empty schema allows null already; a reference to another field has that field's own rule
+    # an empty schema already allows null, and a referenced field has its own rule about null
     is_any = not schema or str(schema.get("$ref")).startswith("#")
     return schema if is_any else {"anyOf": [schema, {"type": "null"}]}

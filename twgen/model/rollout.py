@@ -1,4 +1,4 @@
-"""The state of a rollout in a cluster: its Jobs, the requests of people, and the answers."""
+"""The state of a rollout in a cluster: its Jobs, people's requests, and the answers."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,12 +12,12 @@ from twgen.model.values import dataclass
 class Driver(StrEnum):
     """The program that runs a rollout in the cluster.
 
-    | driver | begins it | begins it again | answers requests | writes the status |
+    | driver | started by | restarted by | requests | status written by |
     | --- | --- | --- | --- | --- |
-    | Job | a sync | `tick` deletes the Job | the Job | the Job |
-    | Hook | a sync | only a sync | the Job; then `tick` refuses them | the Job; then `tick` |
-    | Tick | `tick` | `tick` | `tick` | `tick` |
-    | None | a person or CI | only they | `tick` refuses them | `tick` |
+    | Job | a sync | `tick`, which deletes the Job | the Job answers | the Job |
+    | Hook | a sync | only a sync | the Job answers; after it, `tick` refuses | the Job; after it, `tick` |
+    | Tick | `tick` | `tick` | `tick` answers | `tick` |
+    | None | a person or CI | a person or CI | `tick` refuses | `tick` |
     """
 
     AUTO = "Auto"
@@ -28,7 +28,7 @@ class Driver(StrEnum):
 
     @property
     def has_job(self) -> bool:
-        """A Job in the worker's namespace runs the rollout."""
+        """Whether a Job in the worker's namespace runs the rollout."""
         return self not in {Driver.TICK, Driver.NONE}
 
 
@@ -40,13 +40,13 @@ class JobReference(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """The end of a rollout. If its tracked Job is deleted, Argo CD creates it again."""
+    """The end of a rollout. If its Job is deleted and Argo CD tracks it, Argo CD recreates it."""
 
     job: JobReference | None
-    """None: `tick` ran the rollout."""
+    """The Job that ran the rollout, or None if `tick` ran it."""
     ended_at: datetime
     is_older: bool = False
-    """The Job is older than its intent, so the intent that it ran for was deleted."""
+    """Whether the Job is older than the intent. If so, the intent that it ran for was deleted."""
 
 
 class LastSync(NamedTuple):
@@ -54,11 +54,11 @@ class LastSync(NamedTuple):
 
     is_running: bool
     leaves_out_hooks: bool
-    """It succeeded, but applied only some resources, such as changes that self-heal found."""
+    """Whether it succeeded but applied only some resources, such as the ones that self-heal corrects."""
 
 
 class RolloutMetadata(NamedTuple):
-    """A rollout that `twgen tick` runs. Only the metadata of its ConfigMaps was read."""
+    """A rollout that `twgen tick` runs, as the metadata of its two ConfigMaps describes it."""
 
     namespace: str
     name: str
@@ -67,9 +67,9 @@ class RolloutMetadata(NamedTuple):
     uid: str
     """The UID of that ConfigMap."""
     request: str = ""
-    """The text of the waiting request; empty if there is none."""
+    """The text of the waiting request. Empty if there is none."""
     status_version: str = ""
-    """The resource version of the ConfigMap with its status. Empty: there is none, or it is unknown."""
+    """The resource version of the status ConfigMap. Empty if there is none, or if it is unknown."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -77,31 +77,31 @@ class RolloutMetadata(NamedTuple):
         return self.namespace, self.name
 
     def is_of(self, other: "RolloutMetadata") -> bool:
-        """Both belong to the same intent."""
+        """Whether both belong to the same intent."""
         return (self.intent_hash, self.uid) == (other.intent_hash, other.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutInCluster:
-    """The state in a cluster that matters to a running rollout."""
+    """The state of a cluster that decides whether a rollout may continue."""
 
     is_superseded: bool = False
-    """Its intent has changed or is gone, so another rollout must continue."""
+    """Whether its intent has changed or is gone, so that another rollout continues."""
     is_paused: bool = False
-    """Its intent has the annotation `twgen.io/paused`."""
+    """Whether its intent has the annotation `twgen.io/paused`."""
     older_jobs: tuple[JobReference, ...] = ()
-    """The Jobs of earlier rollouts of the worker, also those that have ended."""
+    """The Jobs of the worker's earlier rollouts, even if they have ended."""
     older_pods: tuple[str, ...] = ()
-    """The Pods of earlier rollouts of the worker that have not ended."""
+    """The Pods of the worker's earlier rollouts that have not ended."""
 
     @property
     def is_stopped(self) -> bool:
-        """The rollout may change nothing now."""
+        """Whether the rollout must not change anything now."""
         return self.is_superseded or self.is_paused or bool(self.older_pods)
 
 
 _MOST_EARLIER = 30
-"""How many answered requests are remembered: more than a person makes before the oldest expires."""
+"""How many answered requests are remembered. A person sends fewer before the oldest one expires."""
 
 
 class Verb(StrEnum):
@@ -115,44 +115,44 @@ class Verb(StrEnum):
 
     @property
     def needs_permission(self) -> bool:
-        """Only an operator can permit it, because it can give a version more traffic at once."""
+        """Whether an operator must permit it, because it can give a version more traffic at once."""
         return self in {Verb.PROMOTE, Verb.RETRY}
 
     @property
     def slows(self) -> bool:
-        """It makes the rollout slower, or takes traffic back."""
+        """Whether it makes the rollout slower, or takes traffic back."""
         return self in {Verb.PAUSE, Verb.ABORT}
 
     @property
     def counts_for(self) -> timedelta:
-        """From this age on, it is refused. A request that slows a rollout may wait long for its Job."""
+        """The age from which it is refused. A request that slows a rollout may wait longer for its Job."""
         return timedelta(days=1) if self.slows else timedelta(minutes=30)
 
 
 class Request(NamedTuple):
-    """A request of a person to a rollout."""
+    """A person's request to a rollout."""
 
     id: Annotated[str, text(r"^[-._a-zA-Z0-9]{1,64}$(?!\n)", "an ID of letters, digits, - _ and .")]
     """An ID that is different for each request."""
     verb: Verb
     target: Annotated[str, BUILD_ID]
-    """The build ID that it is for."""
+    """The build ID of the target that it is about."""
     at: datetime
-    """When it was made, by the clock of the person who made it."""
+    """When the person sent it, by the person's clock."""
     by: Annotated[str, text(r"^[ -~]{0,200}$(?!\n)", "a name of at most 200 printable ASCII characters")] = ""
-    """The author, if known."""
+    """The name of the person. Empty if unknown."""
     full: bool = False
-    """For Promote: send all traffic, not only the next share."""
+    """For Promote: whether to send all traffic, not only the next share."""
     reason: str = ""
-    """The reason in the status that the person saw. Empty: unknown."""
+    """The reason in the status that the person had read. Empty if unknown."""
 
     @property
     def asks_for(self) -> tuple[object, ...]:
-        """Two requests with an equal value count as one."""
+        """The content of the request. Two requests with the same content count as one."""
         return self.verb, self.target, self.full
 
     def __str__(self) -> str:
-        """Its name in sentences."""
+        """The request in a sentence."""
         what = f"{self.verb} {'with all traffic ' if self.full else ''}of {self.target}"
         return f"{what}, requested by {self.by}" if self.by else what
 
@@ -167,28 +167,28 @@ class AnswerState(StrEnum):
 
 
 class Answer(NamedTuple):
-    """The answer of a rollout to a request."""
+    """A rollout's answer to a request."""
 
     request: Request
     state: AnswerState
     message: str
     """The result, or the reason for the refusal."""
     conflict_token: str = ""
-    """The worker's conflict token when the request was taken. It permits one change of traffic."""
+    """The worker's conflict token when the request was taken, which permits only one routing change."""
     percentage: float | None = None
-    """The target's share after the change of traffic. None: there is no change."""
+    """The target's share after the routing change. None if there is no change."""
     stops: tuple[str, ...] = ()
-    """The marks that stopped the target when the request was taken, by key, author and time."""
+    """The key, author and time of each metadata entry that stopped the target when the request was taken."""
     earlier: tuple[str, ...] = ()
-    """The IDs of requests that were answered before, newest first, to recognize one that comes back."""
+    """The IDs of requests that were answered before, newest first. They reveal a request that reappears."""
 
     @property
     def is_final(self) -> bool:
-        """The answer is final."""
+        """Whether the answer is final."""
         return self.state is not AnswerState.TAKEN
 
     def after(self, before: "Answer | None") -> "Answer":
-        """The same answer, with the IDs from the answer before it."""
+        """This answer, with the IDs of earlier requests from the answer before it."""
         known = (before.request.id, *before.earlier) if before else ()
         others = [each for each in known if each != self.request.id]
         return self._replace(earlier=tuple(others[:_MOST_EARLIER]))
@@ -200,19 +200,19 @@ class PendingRequest(NamedTuple):
     annotation: str
     """The annotation that it was read from."""
     request: Request | None
-    """The request. None: it cannot be read, or is ignored."""
+    """The request. None if it cannot be read or is ignored."""
     wrong: str
-    """Why it cannot be read, is ignored, or may have been answered already. Empty: no problem."""
+    """Why it cannot be read, is ignored, or may already have been answered. Empty if it has no problem."""
     answer: Answer | None
-    """The answer to this request or an earlier one. None: there is none yet."""
+    """The answer to this request or an earlier one. None if there is none yet."""
     resource_version: str
-    """The resource version of the object with request and answer."""
+    """The resource version of the ConfigMap that contains the request and the answer."""
     is_ignored: bool = False
-    """A manifest contains the request, so no person made it. It is not changed."""
+    """Whether a manifest contains the request. It is then left alone, because no person sent it."""
 
     @property
     def waiting(self) -> Request | None:
-        """The request to answer. None: there is none, or it is already answered."""
+        """The request to answer. None if there is none, or if it is already answered."""
         answer = self.answer
         if not self.request or not answer:
             return self.request
@@ -222,6 +222,6 @@ class PendingRequest(NamedTuple):
 
     @property
     def answer_to_it(self) -> Answer | None:
-        """The answer to this request. None: it is not taken yet, or its answer has been replaced."""
+        """The answer to this request. None if it is not taken yet, or if its answer has been replaced."""
         is_to_it = self.answer and self.request and self.answer.request.id == self.request.id
         return self.answer if is_to_it else None

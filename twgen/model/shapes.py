@@ -1,6 +1,6 @@
-"""The form of a value in documents, declared once for reading, for writing and for the JSON Schema.
+"""The shape of a value in documents, declared once for reading, for writing and for the JSON Schema.
 
-A reader notes each problem with its path and continues. Its result can be used only if there is no problem.
+A reader records each problem with its path, and continues. Its result is usable only if there is no problem.
 """
 
 import re
@@ -42,7 +42,7 @@ from twgen.model.times import (
 Schema = dict[str, Any]
 
 MOST_OF_A_RECORD = 1000
-"""The most findings that are kept of a ledger, a snapshot or an OperatorConfig."""
+"""The most findings that are shown for a ledger, a snapshot or an OperatorConfig."""
 
 UNFILLED = NOT_RENDERED("contains a variable that was not filled in: render the file first")
 _LARGEST = 2**63 - 1
@@ -51,9 +51,9 @@ _LARGEST_INT32 = _INT32[-1]
 
 
 class Findings:
-    """The findings about one document: problems, fields that an API server drops or refuses, and warnings.
+    """The findings about one document: problems, fields that an API server drops or rejects, and warnings.
 
-    Each list shows at most `most` findings. It keeps one more, to know that there are others.
+    At most `most` findings of each list are shown. One more is kept, as a sign that there are more.
     """
 
     def __init__(self, most: int = MOST_REPORTED) -> None:
@@ -62,15 +62,15 @@ class Findings:
         self.unknown: list[Finding] = []
         self.warnings: list[Finding] = []
         self.count = 0
-        """The number of all problems. Some of them may not be kept."""
+        """The number of all problems, even if not all of them are kept."""
         self._places: set[str] = set()
 
     def problem(self, path: Path, message: str, other: DocumentPath | None = None) -> None:
-        """Note a problem at a path."""
+        """Add a problem at a path."""
         self.add_problems([Finding(written_path(path), message, other)])
 
     def add_problems(self, findings: Iterable[Finding]) -> None:
-        """Note problems, but only the first at or below a path: the others follow from it."""
+        """Add problems, but only the first one at or below a path, because the others follow from it."""
         for finding in findings:
             self.count += 1
             if len(self.problems) > self.most:
@@ -82,11 +82,11 @@ class Findings:
                 self.problems.append(finding)
 
     def add_unknown(self, findings: Iterable[Finding]) -> None:
-        """Note fields that an API server would drop or reject."""
+        """Add fields that an API server would drop or reject."""
         self.unknown.extend(islice(findings, max(0, self.most + 1 - len(self.unknown))))
 
     def warning(self, path: Path, message: Message) -> None:
-        """Note a warning about a path."""
+        """Add a warning at a path."""
         if len(self.warnings) <= self.most:
             self.warnings.append(Finding(written_path(path), message))
 
@@ -102,34 +102,34 @@ def _unchanged(value: Any) -> Any:
 class Shape(NamedTuple):
     """One kind of value in a document: its reader, its writer and its JSON Schema.
 
-    For a value that it cannot use, the reader notes a problem and returns None.
+    If a value is invalid, the reader adds a problem, and may return None.
     """
 
     read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any] = _unchanged
-    """By default, documents have the value itself."""
+    """Converts a value for documents. By default, the value is unchanged."""
     schema: Schema = {}  # noqa: RUF012 - no reader changes it
     plain: type | None = None
-    """Every value of this class is valid and stays as it is, so `read` need not be called."""
+    """Every value of this class is valid and remains unchanged, so `read` need not be called."""
     fixed: str = ""
-    """The only value that a document may have here. The dataclass has no field for it."""
+    """The only valid value. The dataclass has no field for it."""
     none: str = ""
     """The text that means none, such as `0`. Null means the default, so a null in a spec gets a warning."""
     may_be_empty: bool = False
-    """In a spec, an empty string is the same as no value, unless the field is required."""
+    """Whether an empty string in an optional field of a spec means that the field is absent."""
 
 
 def described(value: Any) -> str:
-    """The value in a message: `a list`, `'Sleeping'`."""
+    """The value in a message, such as `a list` or `'Sleeping'`."""
     return quoted(value) if isinstance(value, str) else noun(type(value))
 
 
 def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 0, most: int = 0) -> Shape:
     """A string with at least `least` characters that matches the pattern.
 
-    The message about any other string is "is not `such_as`", or `wrong`. Strings of specs have a limit
-    (`most`). Their messages also name an invisible character, or the tool that should have completed the
-    string. They do not show the name of a Secret: it may be the secret itself.
+    The message about any other string is "is not `such_as`", or `wrong`. Strings in specs have a length limit
+    (`most`). Messages about them also name an invisible character, or the tool that should have filled in the
+    string. They do not show the name of a Secret, because it might be the secret itself.
     """
     wrong = wrong or f"is not {such_as}"
 
@@ -155,7 +155,7 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
 
 
 def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> str:
-    """The message about a string of a spec; empty if the string is valid."""
+    """The message about an invalid string in a spec. Empty if the string is valid."""
     if not value:
         return "must not be empty"
     fits_pattern = bool(re.search(pattern, value))
@@ -181,7 +181,7 @@ def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> 
 
 
 def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too_many: str = "") -> Shape:
-    """A whole number within limits. `too_few` or `too_many` ends the message about another number."""
+    """A whole number within limits. A message about another number ends with `too_few` or `too_many`."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not int:
@@ -201,7 +201,7 @@ def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too
 def number(least: float | None = None, most: float | None = None, *, all_of_it: str = "") -> Shape:
     """A finite number within limits. A number without a fraction is written as a whole number.
 
-    `all_of_it` ends the message about 100 percent.
+    If 100 is above the limit, the message about it ends with `all_of_it`.
     """
 
     def read(value: Any, path: Path, findings: Findings) -> float | None:
@@ -236,7 +236,7 @@ def _not_within(value: float, least: float, most: float) -> str:
 
 
 def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, why: str = "") -> Shape:
-    """A Go duration within limits. `why` explains the upper limit."""
+    """A Go duration within limits. `why` explains the upper limit in messages."""
 
     def read(value: Any, path: Path, findings: Findings) -> timedelta | None:
         if value.__class__ is int and value in _INT32:
@@ -264,7 +264,7 @@ def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, wh
 
 
 def _warning_of(written: str, length: timedelta) -> Message | None:
-    """The warning about a duration that is too short or too long to be meant."""
+    """The warning about a duration that is so short or so long that it is probably a mistake."""
     if timedelta() < length < timedelta(seconds=1):
         number = written.strip("+").rstrip("nuµμms")
         meant = f": write {number}m for minutes" if number.isdecimal() else ""
@@ -286,7 +286,7 @@ def constant(value: str) -> Shape:
 
 
 def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
-    """One of these values of an enumeration. The message names a similar value, or else ends with `hint`."""
+    """One of these values of an enumeration. The message suggests a similar value, or ends with `hint`."""
     shape = _one_of({item.value: item for item in items}, hint, guesses=guesses)
     return shape._replace(write=str, none="None" if "None" in items else "")
 
@@ -297,7 +297,7 @@ def word(value: str) -> Shape:
 
 
 def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) -> Shape:
-    """One of these strings, read as its value."""
+    """One of these strings. Its value in the mapping is the result."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not str:
@@ -323,7 +323,7 @@ def listing(  # noqa: PLR0913 - the limits of a list
     most: int = 0,
     is_set: bool = False,
 ) -> Shape:
-    """A list with `least` to `most` items (`most` 0: no limit), read as a tuple.
+    """A list with `least` to `most` items (no upper limit if `most` is 0), read as a tuple.
 
     Two items with the same `key` are rejected. Keys are compared only if all items are valid, and an item
     whose key is None is never a duplicate. With `is_set`, identical items are rejected.
@@ -372,7 +372,7 @@ def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
 
 
 def mapping(item: Shape | None = None, names: Shape | None = None) -> Shape:
-    """A mapping. Its names and its values may each have a shape. It is read unchanged."""
+    """A mapping, which is read unchanged. There can be a shape for its names and a shape for its values."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
@@ -422,7 +422,7 @@ def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def fits(shape: Shape, value: str) -> bool:
-    """The text matches the pattern and the length of a shape."""
+    """Whether the text fits the pattern and the length of a shape."""
     return len(value) <= shape.schema["maxLength"] and bool(re.search(shape.schema["pattern"], value))
 
 
@@ -437,9 +437,9 @@ INT32 = whole_number(most=_LARGEST_INT32)
 POSITIVE = whole_number(1, _LARGEST_INT32)
 DURATION = duration()
 SECONDS = printed({"type": "number", "minimum": 0}, lambda length: _rounded(length.total_seconds()))
-"""A length of time, printed in seconds with at most three decimals."""
+"""A duration, printed in seconds with at most three decimals."""
 WHOLE_SECONDS = printed({"type": "integer", "minimum": 0}, lambda length: int(length.total_seconds()))
 TEXTS = mapping(TEXT)
-"""A mapping of names to strings, such as labels."""
+"""A mapping from names to strings, such as labels."""
 AS_WRITTEN = Shape(lambda value, *_: value)
 """Any value."""

@@ -32,7 +32,7 @@ class SecretKey:
     key: Annotated[str, DATA_KEY]
     """The key of the Secret that holds the API key."""
     optional: bool = field(default=False, compare=False, repr=False)
-    """Has no effect: the key must exist."""
+    """Has no effect. The key must always exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class Connection:
 
     @property
     def needs_credentials(self) -> bool:
-        """It uses TLS or an API key, so clients of its server need credentials."""
+        """Whether it uses TLS or an API key, so that clients of its server need credentials."""
         return bool(self.secret_name or self.tls_server_name or self.ca_secret)
 
     @property
     def secret_name(self) -> str:
-        """The Secret that a worker needs; empty if there is none."""
+        """The name of the Secret that a worker needs. Empty if it needs none."""
         if self.mutual_tls_secret:
             return self.mutual_tls_secret
         return self.api_key_secret.name if self.api_key_secret else ""
@@ -100,7 +100,7 @@ _LAST_STEP = ": leave the step out, since all traffic moves after the last one"
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """A share of new workflows, in percent, and how long to stay there."""
+    """A share of new workflows, in percent, and how long the version keeps it."""
 
     percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
     """The version's share of new workflows, in percent."""
@@ -110,7 +110,7 @@ class RolloutStep:
 
 
 class Encoding(StrEnum):
-    """The encoding of a gate's input, by its name in the payload's metadata. A message means protobuf."""
+    """The encoding of a gate's input, as the payload's metadata names it. A message is a protobuf message."""
 
     JSON = "json/plain"
     JSON_MESSAGE = "json/protobuf"
@@ -119,12 +119,12 @@ class Encoding(StrEnum):
 
     @property
     def is_binary(self) -> bool:
-        """The input is not JSON, so a spec cannot contain it."""
+        """Whether the input is not JSON, so that a spec cannot contain it."""
         return self in {Encoding.BYTES, Encoding.BINARY_MESSAGE}
 
     @property
     def is_message(self) -> bool:
-        """The encoding needs a message type."""
+        """Whether the encoding has a message type."""
         return self in {Encoding.JSON_MESSAGE, Encoding.BINARY_MESSAGE}
 
 
@@ -155,14 +155,14 @@ class Gate:
 
     @property
     def metadata(self) -> dict[str, bytes]:
-        """The metadata of the payload with the input."""
+        """The metadata of the payload that contains the input."""
         entries = {"encoding": self.encoding.value, "messageType": self.message_type}
         return {name: text.encode() for name, text in entries.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How traffic moves: the strategy, its steps, and the gate before them."""
+    """How traffic moves: the strategy, the steps, and the gate before them."""
 
     strategy: Annotated[
         Strategy,
@@ -172,8 +172,8 @@ class Rollout:
     """Manual: a person moves the traffic. AllAtOnce: all traffic moves as soon as the version's workers poll.
     Progressive: traffic moves step by step."""
     steps: Annotated[tuple[RolloutStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
-    """The steps of Progressive: at most 20, each higher than the one before. With Manual, only `twgen
-    promote` takes them."""
+    """The steps of Progressive: at most 20, each with a higher share than the step before. With Manual, only
+    `twgen promote` uses them."""
     gate: Gate | None = None
     """A workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
@@ -190,22 +190,22 @@ class Sunset:
     scaledown_delay: timedelta = timedelta(hours=1)
     """How long a drained version keeps its replicas."""
     delete_delay: timedelta = timedelta(hours=24)
-    """How long a drained version then keeps its Deployment with zero replicas. This delay begins when
+    """How long a drained version then keeps its Deployment, with zero replicas. This delay begins when
     scaledownDelay ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod template in the form that an API server stores, and the hash of its JSON in Go."""
+    """A pod template as an API server stores it, and the hash of the JSON that Go writes for it."""
 
     content: Mapping[str, Any]
     hash: str
 
 
 class AttachedWhile(StrEnum):
-    """The states of versions that get a copy of an attached resource, in addition to the target.
+    """The states of versions that get a copy of an attached resource.
 
-    The target never counts as Draining or Drained, even before traffic comes back to it.
+    The target never counts as Draining or Drained, even if it had traffic before and has none yet.
     """
 
     TARGET = "Target"
@@ -217,16 +217,16 @@ class AttachedWhile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
-    """An object, such as an HPA. Every version of a worker gets a copy."""
+    """A template of an object, such as an HPA. Every version of a worker gets a copy."""
 
     name: str
     template: Mapping[str, Any]
     autoscales: bool
-    """It changes the replicas of the Deployment that it is attached to."""
+    """Whether it changes the replicas of the Deployment that it is attached to."""
     scales_from_zero: bool = False
-    """It also scales that Deployment up from zero, unless the autoscaler is paused."""
+    """Whether it also scales that Deployment up from zero, unless the autoscaler is paused."""
     when: frozenset[AttachedWhile] = frozenset()
-    """The versions that get a copy. Empty: all."""
+    """The states of versions that get a copy. Empty means all states."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """The document of the template, for messages."""
 
@@ -237,7 +237,7 @@ class AttachedResource:
 
 
 class WorkerKey(NamedTuple):
-    """Identifies a worker. Workers in two Temporal namespaces may have the same name."""
+    """Identifies a worker. Two workers may have the same name, in different Temporal namespaces."""
 
     worker_deployment: str
     """The name in Temporal: `<Kubernetes namespace>/<worker>`."""
@@ -264,7 +264,8 @@ class WorkerSpec:
     connection: Connection
     replicas: int | None
     pace: Mapping[str, Any]
-    """The fields of the target's Deployment that control how pods are replaced. A change restarts no pod."""
+    """The fields of the target's Deployment that control how its pods are replaced. A change restarts no pod.
+    """
     rollout: Rollout
     sunset: Sunset
     template: PodTemplate
@@ -274,7 +275,7 @@ class WorkerSpec:
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
-    """Where it stands; for messages."""
+    """The document of the worker, for messages."""
 
     @property
     def worker_deployment(self) -> str:
@@ -283,12 +284,12 @@ class WorkerSpec:
 
     @property
     def key(self) -> WorkerKey:
-        """Identifies it among all workers."""
+        """The key of the worker among all workers."""
         return WorkerKey(self.worker_deployment, self.temporal_namespace)
 
     @property
     def says_zero(self) -> bool:
-        """The spec sets the target's replicas to zero."""
+        """Whether the spec sets the target's replicas to zero."""
         scalers = (resource for resource in self.attached if resource.autoscales)
         is_scaled = any(not scaler.when or AttachedWhile.TARGET in scaler.when for scaler in scalers)
         is_patched = any(patch.replicas and patch.build_id == self.build_id for patch in self.policy.patches)
@@ -296,9 +297,9 @@ class WorkerSpec:
 
     @property
     def replicas_are_external(self) -> bool:
-        """Only an autoscaler or a person sets the replicas."""
+        """Whether only an autoscaler or a person sets the replicas."""
         return self.replicas is None or any(resource.autoscales for resource in self.attached)
 
 
 InTemporal = NamedWorker | WorkerSpec
-"""Values with the name of a worker in Temporal and its connection."""
+"""A value with a worker's name in Temporal and its connection."""

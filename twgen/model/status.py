@@ -1,4 +1,4 @@
-"""The status of workers (the only declaration of the Status document), and the status of a rollout."""
+"""The status of workers, which is the only declaration of the Status document, and a rollout's status."""
 
 from dataclasses import field, replace
 from datetime import datetime
@@ -18,19 +18,19 @@ _CHANGES = choice(*(action for action in RoutingAction if action is not RoutingA
 
 
 class Ownership(StrEnum):
-    """How the manager identity in Temporal relates to the identity that twgen acts as."""
+    """The relation of the manager identity in Temporal to the identity that twgen uses."""
 
     NOBODY = "Nobody"
     OURS = "Ours"
     ADOPTED = "Adopted"
-    """The policy's adoptFrom names the manager, so the next change takes over from it."""
+    """The policy's adoptFrom names the manager, so the next change takes the worker over."""
     OTHER = "Other"
     UNKNOWN = "Unknown"
-    """Our own identity is unknown."""
+    """twgen's own identity is unknown."""
 
 
 class Unstarted(StrEnum):
-    """The status of a gate that has not started, or of a request that was not taken."""
+    """The status of a gate that has not started, or of a request that has not been taken yet."""
 
     NOT_STARTED = "NotStarted"
     PENDING = "Pending"
@@ -41,27 +41,27 @@ class VersionCount:
     """The number of versions of a worker, and the limits that stop a new one."""
 
     deployed: int
-    """Versions that count towards maxVersions: all except the target and drained versions with zero
+    """How many versions count towards maxVersions: all except the target and drained versions with zero
     replicas."""
     most_deployed: Annotated[int, FieldName("maxVersions")]
     """The limit of the RolloutPolicy. When it is reached, the target is not created."""
     registered: int
-    """Versions that Temporal knows."""
+    """How many versions Temporal knows."""
     most_registered: int
-    """The default limit of Temporal. When it is reached, Temporal refuses a new version. A server may be
-    configured with another limit."""
+    """Temporal's default limit. When it is reached, Temporal rejects a new version. A server may have another
+    limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The change that gave a version its share of new workflows. An empty text: not known."""
+    """The change that gave a version its share of new workflows. A text is empty if it is unknown."""
 
     identity: str
     """The manager identity that made the change."""
     intent: str
-    """The hash of the rollout's intent. Empty: a person or CI ran it."""
+    """The hash of the rollout's intent. Empty if a person or CI ran the rollout."""
     application: str
-    """The Argo CD application of the intent. Empty: none."""
+    """The Argo CD application of the intent. Empty if there is none."""
     at: str
     """When the change was made."""
 
@@ -72,9 +72,9 @@ class AttachedState(StrEnum):
     READY = "Ready"
     """The object exists, and no condition reports a failure."""
     FAILING = "Failing"
-    """The object exists, and one of its own conditions reports a failure."""
+    """The object exists, and one of its conditions reports a failure."""
     MISSING = "Missing"
-    """The object was rendered with its Deployment, but does not exist."""
+    """The object was rendered together with its Deployment, but does not exist."""
     REFUSED = "Refused"
     """The last sync could not apply the object."""
     PENDING = "Pending"
@@ -87,23 +87,24 @@ class AttachedView:
     """A version's copy of an attached resource."""
 
     kind: str
-    """Its kind."""
+    """The kind of the object."""
     name: str
-    """The name."""
+    """The name of the object."""
     state: AttachedState
-    """Ready; Failing: one of its conditions says so; Missing: it was applied but does not exist; Refused: the
-    last sync could not apply it (only tick knows this); Pending: it has not been applied yet; NotRead."""
+    """Ready: it exists, and no condition reports a failure. Failing: a condition reports a failure. Missing:
+    it was applied but does not exist. Refused: the last sync could not apply it, which only tick knows.
+    Pending: it has not been applied yet. NotRead: unknown."""
     says: Annotated[str, FieldName("message")]
-    """The failing conditions, or the effect of a missing object. Empty: there is no problem."""
+    """The failing conditions, or the effect of a missing object. Empty if there is no problem."""
 
     @property
     def is_ready(self) -> bool:
-        """It exists, and no condition reports a failure."""
+        """Whether it exists, and no condition reports a failure."""
         return self.state is AttachedState.READY
 
 
 class StepPlace(StrEnum):
-    """The position of a step relative to the live share of the target."""
+    """The position of a step relative to the target's current share."""
 
     DONE = "Done"
     PRESENT = "Present"
@@ -117,16 +118,16 @@ class StepView:
     percentage: Annotated[float, number(0, 100)]
     """The share of new workflows, in percent."""
     place: StepPlace
-    """Where the step is relative to the live share of the target."""
+    """The position of the step relative to the target's current share."""
     gate: str
-    """The workflow type that must complete before the step begins. Empty: it has no gate."""
+    """The workflow type that must complete before the step begins. Empty if it has no gate."""
     until_promoted: bool
     """true: after its pause, the step waits for a person to promote the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedChange:
-    """A change of traffic."""
+    """A routing change."""
 
     action: Annotated[RoutingAction, _CHANGES]
     """SetCurrent: send all traffic to the build ID. SetRamp: send a share of it. ClearRamp: end the ramp."""
@@ -135,7 +136,7 @@ class ReportedChange:
     percentage: Annotated[float | None, number(0, 100)]
     """The share for SetRamp, in percent. 0 for ClearRamp, null for the other actions."""
     at: datetime | None
-    """When the change is made, if nothing else changes. Null: it is due now."""
+    """When the change will be made if nothing else changes. Null if it is due now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +144,10 @@ class ReportedOwner:
     """The manager of a worker."""
 
     identity: str
-    """The manager identity. Empty: there is no manager."""
+    """The manager identity. Empty if there is no manager."""
     relation: Ownership
-    """How the manager relates to the caller. Adopted: the RolloutPolicy allows taking over from it. Unknown:
-    the caller's identity is not known."""
+    """The relation of the manager to the caller. Adopted: the RolloutPolicy lets twgen take over from the
+    manager. Unknown: the caller's identity is unknown."""
 
 
 _UNKNOWN_OWNER = ReportedOwner("", Ownership.UNKNOWN)
@@ -161,46 +162,46 @@ class ReportedGate:
     workflow_id: str
     """The workflow ID of the run."""
     workflow_type: str
-    """The workflow type."""
+    """The workflow type of the gate."""
     status: Annotated[str, choice(Unstarted.NOT_STARTED, *GateStatus)]
-    """The status."""
+    """The status of the gate."""
     is_due: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
-    """It must be started now. False also if it was read from a document."""
+    """Whether it must be started now. False also if this value was read from a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedRequest:
-    """A request of a person."""
+    """A person's request."""
 
     id: str
     """The ID of the request."""
     verb: Verb
-    """What is requested."""
+    """The requested command."""
     target: Annotated[str, FieldName("targetBuildID")]
-    """The build ID that it is for."""
+    """The build ID of the target that it is about."""
     by: str
-    """Who requested it, as far as that is known; empty: not known."""
+    """The name of the person. Empty if unknown."""
     at: datetime
     """When it was requested."""
     state: Annotated[str, choice(Unstarted.PENDING, *AnswerState)]
-    """Pending: nothing has taken it. Taken: it is being carried out. Done, Refused: the message says what was
-    done, or why nothing was."""
+    """Pending: no rollout has taken it yet. Taken: it is being carried out. Done: it was carried out.
+    Refused: it was not, and the message says why."""
     message: str
-    """What was done, or why nothing was; empty: it is pending."""
+    """The result, or why nothing was done. Empty if it is pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedTaskQueue:
-    """A task queue that it has polled."""
+    """A task queue that a version has polled."""
 
     name: str
-    """The name."""
+    """The name of the task queue."""
     type: TaskQueueType
     """The type of the task queue."""
     pollers: bool | None
-    """Whether a worker of this version polled it recently. Null: not read."""
+    """Whether a worker of this version polled it recently. Null if not read."""
     unversioned_pollers: bool | None
-    """Whether a worker without a version polled it recently. Null: not read."""
+    """Whether a worker without a version polled it recently. Null if not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +211,15 @@ class ReportedPods:
     available: int
     """How many pods are available."""
     wanted: int
-    """How many pods its Deployment wants."""
+    """How many pods the Deployment should have."""
     terminating: bool
-    """Whether its Deployment is being deleted."""
+    """Whether the Deployment is being deleted."""
     paused: bool
-    """Whether its Deployment is paused."""
+    """Whether the Deployment is paused."""
     stalled: str
-    """Why its Deployment makes no progress, from its conditions. Empty: no such condition."""
+    """Why the Deployment makes no progress, according to its conditions. Empty if they report no problem."""
     problem: str
-    """Why its newest Pod waits or crashes. Empty: no problem is known."""
+    """Why the newest Pod waits or crashes. Empty if no problem is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,26 +233,26 @@ class VersionReport:
     status: VersionStatus
     """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     percentage: Annotated[float | None, number(0, 100)]
-    """The share of new workflows that it gets, in percent. Null: it is neither current nor ramping."""
+    """The share of new workflows that it gets, in percent. Null if it is neither current nor ramping."""
     since: datetime | None
-    """When it got this percentage, began to drain or was drained. For another status: when it was registered,
-    or when its Deployment was created. Null: unknown."""
+    """When it got this percentage, began to drain or was drained. With another status, when it was registered
+    or its Deployment was created. Null if unknown."""
     moved_by: Move | None
-    """The change that gave the version its share, from its metadata in Temporal. Null: it has no share, this
-    is not known, or another client has changed it since."""
+    """The change that gave the version its share, from its metadata in Temporal. Null if it has no share, if
+    this is unknown, or if another client has changed the share since."""
     open_workflows: int | None
-    """Running and paused workflows that are pinned to it. Null: not counted, because the version stays anyway
-    or many other versions drain."""
+    """How many running and paused workflows are pinned to it. Null if not counted, because the version is
+    kept anyway, or because many other versions drain."""
     oldest_open_at: datetime | None
-    """When the oldest of these workflows started. Null: not read, or there is none."""
+    """When the oldest of these workflows started. Null if not read, or if there is none."""
     task_queues: tuple[ReportedTaskQueue, ...] | None
-    """The task queues that it has polled. Null: not read."""
+    """The task queues that it has polled. Null if not read."""
     deployment: str
-    """The name of its Kubernetes Deployment. Empty: twgen did not make the version, so it has none."""
+    """The name of its Kubernetes Deployment. Empty if it has none, because twgen did not make the version."""
     cluster_was_read: bool
-    """Whether the cluster was read. If not, nothing is known about its pods."""
+    """Whether the cluster was read. If not, nothing is known about the pods."""
     pods: ReportedPods | None
-    """The pods of its Deployment. Null: it has no Deployment, or the cluster was not read."""
+    """The pods of its Deployment. Null if it has no Deployment, or if the cluster was not read."""
     attached: tuple[AttachedView, ...]
     """The attached objects of the version, such as an HPA."""
     action: VersionAction
@@ -262,13 +263,13 @@ class VersionReport:
     because: Name
     """The reason for the action, as a sentence."""
     next: LaterAction | None
-    """The next action that its sunset delays lead to. Null: none is known."""
+    """The next action because of its sunset delays. Null if none is known."""
     replicas: Annotated[int | None, FieldRule.INTERNAL] = field(default=None, compare=False)
-    """As in `VersionPlan`. None also if it was read from a document."""
+    """As in `VersionPlan`. None also if this value was read from a document."""
     is_autoscaled: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
-    """An autoscaler sets or will set its replicas. False also if it was read from a document."""
+    """Whether an autoscaler sets or will set its replicas. False also if this was read from a document."""
     is_patched: Annotated[bool, FieldRule.INTERNAL] = field(default=False, compare=False)
-    """Its manifest gets a VersionPatch. False also if it was read from a document."""
+    """Whether its manifest gets a VersionPatch. False also if this was read from a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ class WorkerReport:
     worker: str
     """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
-    """The Temporal namespace of the worker; empty: not read."""
+    """The Temporal namespace of the worker. Empty if not read."""
     target: Annotated[str, FieldName("targetBuildID")]
     """The build ID of the current spec."""
     phase: Phase
@@ -289,47 +290,47 @@ class WorkerReport:
     because: Name
     """The reason for the phase, as a sentence."""
     unserved: str = ""
-    """The reason why no worker polls for new workflows, as a sentence. Empty: workers poll."""
+    """The reason why no worker polls for new workflows, as a sentence. Empty if workers poll."""
     next: ReportedChange | None = None
-    """The next change of traffic. Null: none is known."""
+    """The next routing change. Null if none is known."""
     waits_until: datetime | None = None
-    """When the wait ends. Null: the end is unknown, or nothing waits."""
+    """When the wait ends. Null if the end is unknown, or if nothing waits."""
     owner: ReportedOwner = _UNKNOWN_OWNER
     """The manager of the worker in Temporal."""
     last_modifier: Annotated[str, FieldName("lastModifierIdentity")] = ""
-    """The identity that last changed the routing in Temporal. Empty: not known."""
+    """The identity that last changed the routing in Temporal. Empty if unknown."""
     steps: tuple[StepView, ...] = ()
-    """The steps of the target while it ramps. Empty: it does not ramp, or has no steps."""
+    """The steps of the target while it ramps. Empty if it does not ramp or has no steps."""
     gates: tuple[ReportedGate, ...] = ()
-    """The gates of the target: the gate of its spec and the gate of the next step. Empty: there is none, none
-    is needed, or no task queue is known."""
+    """The gates of the target: the gate of its spec and the gate of the next step. Empty if there is no gate,
+    if none is needed, or if no task queue is known."""
     analysis: tuple[Judgement, ...] = ()
     """The result of each metric of the policy's analysis, while the target ramps."""
     draining: tuple[ScheduledAction, ...] = ()
-    """The actions of the policy's `draining` on open workflows of draining versions, in order for each
-    version."""
+    """The policy's `draining` actions on open workflows of draining versions. The actions of each version are
+    in order."""
     request: ReportedRequest | None = None
-    """The request of a person to the rollout that is answered next, or else the last one that was answered.
-    Null: none is known."""
+    """The person's request that the rollout answers next. If no request is waiting, the last one that was
+    answered. Null if none is known."""
     unversioned_percentage: Annotated[float | None, number(0, 100)] = None
-    """The share of new workflows that workers without a version get, in percent. Null: they get none by
-    routing."""
+    """The share of new workflows that workers without a version get, in percent. Null if the routing gives
+    them none."""
     count: Annotated[VersionCount | None, FieldName("versionCount")] = None
-    """The number of versions, and the limits that stop a new one; null: the versions were not read."""
+    """The number of versions, and the limits that stop a new version. Null if the versions were not read."""
     versions: tuple[VersionReport, ...] = ()
     """The target, then the current and ramping versions, then the others, newest first."""
     warnings: tuple[str, ...] = ()
     """Warnings about this worker, one sentence each."""
     differs: Annotated[tuple[str, ...], FieldRule.INTERNAL] = field(default=(), compare=False)
-    """As in `WorkerPlan`. Empty also if it was read from a document."""
+    """As in `WorkerPlan`. Empty also if this value was read from a document."""
     old_records: Annotated[tuple[str, ...], FieldRule.INTERNAL] = field(default=(), compare=False)
-    """As in `WorkerPlan`. Empty also if it was read from a document."""
+    """As in `WorkerPlan`. Empty also if this value was read from a document."""
     rollout: Annotated["RolloutStatus | None", FieldRule.INTERNAL] = field(default=None, compare=False)
-    """The status that its rollout wrote in a cluster. None: Temporal was read instead."""
+    """The status that its rollout wrote in a cluster. None if Temporal was read instead."""
 
     @property
     def alarm(self) -> str:
-        """Its most urgent problem: a failing rollout, or new workflows without a worker. Empty: none."""
+        """Its most urgent problem: a failing rollout, or new workflows without a worker. Empty if none."""
         return (self.rollout.failing if self.rollout else "") or self.unserved
 
 
@@ -347,7 +348,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStatus:
-    """The status of the rollout of one worker, as its cluster stores it."""
+    """The status of a worker's rollout, as the cluster stores it."""
 
     worker: str
     """The worker's name in Temporal: `<Kubernetes namespace>/<worker>`."""
@@ -356,40 +357,41 @@ class RolloutStatus:
     message: str
     target: str
     current: str | None
-    """The build ID of the current version. Empty: there is none. None: Temporal was not read."""
+    """The build ID of the current version. Empty if there is none. None if Temporal was not read."""
     percentage: float | None
-    """The target's share of new workflows. None: it was not read."""
+    """The target's share of new workflows. None if not read."""
     since: datetime
     """The time of the last change of phase or reason."""
     report: Status | None
-    """The Status document of this worker at the time of writing. None: there are no details."""
+    """The Status document of this worker when the status was written. None if there are no details."""
     intent: str = ""
     """The hash of the rollout's intent."""
     failing: str = ""
-    """The errors when the rollout reads or changes the state. Empty: there are none."""
+    """The errors when the rollout reads or changes the state. Empty if there are none."""
     permits: tuple[Verb, ...] = ()
     """The requests that the operator permits, in addition to the requests that are always permitted."""
     pending: tuple[PendingRequest, ...] = field(default=(), compare=False)
-    """The requests of people to the rollout, in the order of the answers."""
+    """People's requests to the rollout, in the order in which they are answered."""
     answers: tuple[Answer, ...] = ()
-    """The answers to the last abort and to the last other request, the newer first, if they can be read."""
+    """The answers to the last abort and to the last other request, if they can be read. The newest is first.
+    """
     intent_uid: str = field(default="", compare=False)
-    """The UID of the intent's ConfigMap, which owns the status's ConfigMap. Empty: it has no owner."""
+    """The UID of the intent's ConfigMap, which owns the status ConfigMap. Empty if that has no owner."""
     resource_version: str = field(default="", compare=False)
-    """The resource version of the ConfigMap that it was read from. Empty: there is none."""
+    """The resource version of the ConfigMap that the status was read from. Empty if there is none."""
 
     @property
     def details(self) -> WorkerReport | None:
-        """The report on the worker. None: Temporal was not read, or the entry cannot be read."""
+        """The report on the worker. None if Temporal was not read, or if the entry cannot be read."""
         return self.report.workers[0] if self.report else None
 
     def with_details(self, **changes: Any) -> Self:
-        """The same status with changes to the report on the worker, if there is one."""
+        """The same status with changes to the report on the worker. Unchanged if there is no report."""
         if not self.report or not self.details:
             return self
         return replace(self, report=replace(self.report, workers=(replace(self.details, **changes),)))
 
     def restated(self, phase: Phase, reason: str, message: str, since: datetime) -> Self:
-        """The same status with another phase and reason, and without the next change of its worker."""
+        """The same status with another phase and reason, and without the worker's next change."""
         status = replace(self, phase=phase, reason=reason, message=message, since=since, failing="")
         return status.with_details(phase=phase, reason=reason, because=message, next=None, waits_until=None)

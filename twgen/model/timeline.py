@@ -1,4 +1,4 @@
-"""A simulated rollout: what happens to each version, when, and under which assumptions."""
+"""A simulated rollout: the events of each version, their times, and the assumptions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,7 +18,7 @@ Ratio = Annotated[float, printed_number(1)]
 _FAILING = printed({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 
 _TIME = printed({"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}, format_time)
-"""A time in any year: a simulation of long workflows may end later than any time in a document."""
+"""A time in any year, because a simulation of long workflows may end after the year 2199."""
 
 
 class Happening(StrEnum):
@@ -44,7 +44,7 @@ class Happening(StrEnum):
 
 
 class Stage(StrEnum):
-    """The state of a version between two events, as the picture of a simulation labels it."""
+    """The state of a version between two events, as labelled in the picture of a simulation."""
 
     STARTING = "starting"
     IDLE = "no new workflows"
@@ -67,7 +67,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The new workflows of a worker, and the share of the target's that fail."""
+    """The number of new workflows of a worker, and the target's failure rate."""
 
     starts_per_hour: float
     failing: float
@@ -76,32 +76,32 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The check at which a metric fails a version with this failure rate."""
+    """The check at which a metric first fails for a version with this failure rate."""
 
     after: Seconds
-    """Seconds after its ramp began."""
+    """The time since the ramp began, in seconds."""
     percentage: Percentage
     """The percentage of the step at that time."""
     started: int
-    """How many workflows have started on it by then."""
+    """How many workflows have started on the version by then."""
     met: Ratio
-    """Their share of all workflows that the worker has started since the ramp began."""
+    """The share of these workflows among all that the worker has started since the ramp began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticing:
-    """How soon one metric would detect it."""
+    """How soon one metric would detect the bad version."""
 
     metric: str
-    """The name."""
+    """The name of the metric."""
     half: Notice | None
-    """When half of the ramps have detected it. Null: it becomes current first."""
+    """When half of the ramps have detected the bad version. Null if it becomes current first."""
     most: Annotated[Notice | None, FieldName("nineOfTen")]
-    """When nine of ten ramps have detected it. Null: it becomes current first."""
+    """When nine of ten ramps have detected the bad version. Null if it becomes current first."""
     unnoticed: Ratio
-    """The share of ramps that end with the bad version as current."""
+    """The share of ramps after which the bad version is current."""
     is_allowed: bool = False
-    """Whether the limit of the metric allows this many failures."""
+    """Whether the metric's limit allows this failure rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +115,23 @@ class Assumptions:
     gate_duration: Seconds
     """How long the gate's workflows run."""
     gate_passes: bool
-    """Whether the gate's workflows complete; false: they fail."""
+    """Whether the gate's workflows complete. If not, they fail."""
     drainage_interval: Seconds
     """How often Temporal counts the workflows of a draining version, and its grace period before the first
     count."""
     render_interval: Seconds
     """The time between two renders, each followed by a sync."""
     traffic: Annotated[Traffic | None, FieldRule.INTERNAL] = None
-    """How many workflows start, and how many fail on the target. None: not given."""
+    """How many workflows start, and how many of them fail on the target. None if not given."""
 
     @property
     def starts_per_hour(self) -> Annotated[float | None, printed({"type": "number", "exclusiveMinimum": 0})]:
-        """How many workflows of each worker start in an hour. Null: not given."""
+        """How many workflows of each worker start in an hour. Null if not given."""
         return self.traffic.starts_per_hour if self.traffic else None
 
     @property
     def failing(self) -> Annotated[float | None, _FAILING]:
-        """The share of workflows that fail on a bad version, at once. Null: not given."""
+        """The share of workflows that fail immediately on a bad version. Null if not given."""
         return self.traffic.failing if self.traffic else None
 
 
@@ -140,19 +140,19 @@ class Event:
     """One event."""
 
     at: Seconds
-    """Seconds after the beginning."""
+    """The time since the beginning, in seconds."""
     happening: Annotated[Happening, FieldName("event")]
     """The event. Found: the version exists at the beginning. TakenBack: its ramp ends because it is marked as
     aborted. EndingBegun: its policy signals, cancels, moves or terminates its workflows. WorkflowsEnded: the
     last workflow that is pinned to it ends."""
     build_id: str
-    """The build ID of the version. Empty: unversioned workers."""
+    """The build ID of the version. Empty means unversioned workers."""
     says: Name
     """The event as a sentence."""
     percentage: Annotated[float | None, _PERCENTAGE] = None
-    """The new share of new workflows that the version gets. Null: it did not change."""
+    """The version's changed share of new workflows, in percent. Null if it did not change."""
     time: Annotated[datetime | None, _TIME] = None
-    """When it happens. Null: the simulation has no date."""
+    """The time of the event. Null if the simulation has no date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +160,20 @@ class Span:
     """A period in which the version does not change."""
 
     begin: Seconds
-    """Seconds after the beginning."""
+    """The beginning of the period, in seconds since the beginning of the simulation."""
     end: Annotated[timedelta | None, SECONDS]
-    """The end of the period, in seconds after the beginning. Null: it does not end."""
+    """The end of the period, in seconds since the beginning of the simulation. Null if it does not end."""
     stage: Stage
-    """The state of the version in plain words. `no new workflows`: its pods poll, but it gets no share."""
+    """The state of the version in plain words. `no new workflows`: its pods poll, but it has no share."""
     status: VersionStatus
     """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     percentage: Percentage
     """The share of new workflows that it gets, in percent."""
     replicas: int | None
-    """The replicas of its Deployment. Null: the spec does not set the number."""
+    """The replicas of its Deployment. Null if the spec does not set the number."""
 
     def covers(self, moment: timedelta) -> bool:
-        """The moment is in the period, which does not include its end."""
+        """Whether the moment is in the period. The end is not part of the period."""
         return self.begin <= moment and (self.end is None or moment < self.end)
 
 
@@ -182,9 +182,9 @@ class Lane:
     """The history of one version."""
 
     build_id: str
-    """The build ID of the version. Empty: unversioned workers."""
+    """The build ID of the version. Empty means unversioned workers."""
     spans: tuple[Span, ...]
-    """The periods between changes of the version."""
+    """The periods between the version's changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class WorkerTimeline:
     temporal_namespace: str
     """The Temporal namespace of the worker."""
     current_build_id: str | None
-    """The version that is current at the beginning. Null: unversioned workers are current."""
+    """The version that is current at the beginning. Null if unversioned workers are current."""
     target_build_id: str
     """The build ID of the current spec."""
     rollout: Rollout
@@ -204,23 +204,23 @@ class WorkerTimeline:
     server_version: str
     """The version of the Temporal server that is simulated."""
     outcome: Outcome
-    """The result. Settled: nothing is left to do. Waiting: it waits for a person. Blocked: something is
-    wrong. Unfinished: the simulation was cut off."""
+    """The result. Settled: nothing is left to do. Waiting: the rollout waits for a person. Blocked: something
+    is wrong. Unfinished: the simulation was cut off."""
     because: Name
     """The reason for the outcome, as a sentence."""
     ends: Seconds
     """The time of the last event, in seconds after the beginning."""
     unchanged_since: timedelta
-    """Since when the phase of the rollout and its reason have not changed."""
+    """The time of the last change of the rollout's phase or reason."""
     events: tuple[Event, ...]
     """The events, in order."""
     lanes: Annotated[tuple[Lane, ...], FieldName("versions")]
-    """Every version that exists at some time, in order of appearance."""
+    """Every version that exists during the simulation, in order of appearance."""
     noticing: tuple[Noticing, ...] = ()
-    """How soon each metric of workflowFailures would detect a version that fails this often. Ramps differ by
-    chance. Empty without startsPerHour and failing."""
+    """How soon each metric of workflowFailures would detect a version with this failure rate. This varies by
+    chance from ramp to ramp. Empty without startsPerHour and failing."""
     notes: tuple[str, ...] = ()
-    """Further assumptions, warnings of the plan, and versions that stay."""
+    """Further assumptions, the plan's warnings, and the versions that are not removed."""
 
     @property
     def strategy(self) -> Strategy:
@@ -228,7 +228,7 @@ class WorkerTimeline:
         return self.rollout.strategy
 
     def first(self, happening: Happening, build_id: str) -> timedelta | None:
-        """The first time of this event for a version. None: never."""
+        """The first time of this event for a version, or None if it never happens."""
         times = (
             event.at for event in self.events if (event.happening, event.build_id) == (happening, build_id)
         )
@@ -236,7 +236,7 @@ class WorkerTimeline:
 
     @property
     def most_replicas(self) -> int | None:
-        """The highest total number of replicas at one time. Null: unknown."""
+        """The highest total number of replicas at one time. Null if unknown."""
         spans = [span for lane in self.lanes if lane.build_id for span in lane.spans]
         sizes = [span.replicas for span in spans]
         if None in sizes:
@@ -250,13 +250,13 @@ class WorkerTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The simulation of a rollout: what happens, and when."""
+    """The simulation of a rollout: its events and their times."""
 
     begins: datetime | None
-    """When the simulation begins. Null: no date; only the offsets count."""
+    """When the simulation begins. Null if it has no date, so that only the offsets count."""
     is_usual: bool
-    """Whether it begins with a usual deploy (one earlier version is current) rather than with a snapshot."""
+    """Whether it begins with a usual deploy (one earlier version is current) instead of a snapshot."""
     assumptions: Assumptions
-    """The assumptions that neither the specs nor the snapshot decide. Times are in seconds."""
+    """The assumptions, for values that neither the specs nor the snapshot contain. Times are in seconds."""
     workers: tuple[WorkerTimeline, ...]
     """The rollout of each worker, in the order of the specs."""

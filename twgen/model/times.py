@@ -1,6 +1,6 @@
-"""Times (RFC 3339 in UTC) and durations (as Go writes them) in documents, and sums within the calendar.
+"""Times (RFC 3339 in UTC) and durations in documents, and sums that do not exceed the calendar.
 
-Go: https://pkg.go.dev/time#ParseDuration.
+Durations have Go's format: https://pkg.go.dev/time#ParseDuration.
 """
 
 import re
@@ -13,10 +13,10 @@ TIME_PATTERN = (
     "^(19[7-9]|2[01][0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$(?!\n)"
 )
-"""The pattern of a time in schemas: from 1970 to 2199, so that no sum of a time and a delay overflows."""
+"""The pattern of a time in schemas: from 1970 to 2199, so that a time plus a delay never overflows."""
 
 SUCH_AS = "a time from 1970 to 2199 such as 2026-11-21T12:00:00Z"
-"""The text in messages about a time that does not match."""
+"""The end of a message about a time that does not match the pattern."""
 _TIME = re.compile(TIME_PATTERN)
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -24,10 +24,10 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _LONGEST_SECONDS = (2**63 - 1) / 1e9
-"""Go counts a duration in 64-bit nanoseconds: 292 years."""
+"""Go counts a duration in 64-bit nanoseconds, which is at most 292 years."""
 _TOO_LONG = f"is too long: at most {int(_LONGEST_SECONDS / 3600)}h"
 LONGEST_DURATION = 100
-"""The longest text: matching repeated parts needs hundreds of times its memory."""
+"""The most characters of a duration. Matching a longer text would need hundreds of times its memory."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 DURATION_PATTERN = rf"^(-0|\+?(0|({_PART.pattern})+))$(?!\n)"
@@ -42,9 +42,12 @@ _SPOKEN_UNITS = {
 }  # fmt: skip
 
 
-@lru_cache  # one moment changes several things
+@lru_cache  # several values of a document often have the same time
 def parse_time(text: str) -> datetime:
-    """The moment of `2026-11-21T12:00:00Z`; raises ValueError for other text, even a time without a zone."""
+    """Parse a time such as `2026-11-21T12:00:00Z`.
+
+    Raises ValueError for any other text, even for a time without a zone.
+    """
     if not _TIME.match(text):
         raise ValueError(text)
     moment = datetime.fromisoformat(text)
@@ -52,12 +55,12 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """The shortest form of the moment, with microseconds if there are any."""
+    """The shortest text for the moment. It has microseconds only if they are not zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def later(moment: datetime, length: timedelta) -> datetime:
-    """The later moment, or FOREVER if the calendar ends before it."""
+    """The moment plus the length, or FOREVER if that is beyond the calendar."""
     try:
         return moment + length
     except OverflowError:
@@ -66,9 +69,9 @@ def later(moment: datetime, length: timedelta) -> datetime:
 
 @cache
 def parse_duration(text: str) -> timedelta:
-    """The length of `90s`, `1h30m` or `0`.
+    """Parse a duration such as `90s`, `1h30m` or `0`.
 
-    Raises ValueError for anything else, a negative length included; its message says what to write instead.
+    Raises ValueError for any other text, even for a negative duration. Its message suggests a valid one.
     """
     if text in {"0", "+0", "-0"}:
         return timedelta()
@@ -91,7 +94,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def go_duration(text: str) -> str:
-    """The Go form (`26h`, `10m`, `48h`) of `1d 2h`, `10min` or `2 days`; empty for other text."""
+    """Go's form of a duration in other words: `26h` for `1d 2h`, `48h` for `2 days`. Empty for other text."""
     seconds = _spoken_seconds(text)
     if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:
         return ""
@@ -99,7 +102,7 @@ def go_duration(text: str) -> str:
 
 
 def write_duration(length: timedelta) -> str:
-    """The length in whole hours, minutes and seconds: `1h30m`."""
+    """The duration in whole hours, minutes and seconds, such as `1h30m`."""
     minutes, seconds = divmod(int(length.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))

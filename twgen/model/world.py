@@ -16,7 +16,7 @@ from twgen.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecordedDeployment:
-    """The manifest of a versioned Deployment, and values from it. An empty text: it has no value."""
+    """The manifest of a versioned Deployment, and values from it. A text is empty if it has no value."""
 
     manifest: Mapping[str, Any]
     template_hash: str = ""
@@ -25,7 +25,7 @@ class RecordedDeployment:
     temporal_namespace: str = ""
     worker_deployment: str = ""
     replicas: int | None = None
-    """None: the manifest has no value."""
+    """The number of replicas, or None if the manifest does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LivePatch:
     template: Mapping[str, Any]
     """The live pod template, with the patch."""
     edits: tuple[str, ...] = ()
-    """The paths at which a person changed the patched template by hand."""
+    """The paths in the patched template that were edited manually."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,52 +51,52 @@ class LiveDeployment:
     uid: str
     replicas: int
     replicas_are_external: bool
-    """No applied manifest sets `spec.replicas`, so leaving it out changes nothing."""
+    """Whether no applied manifest sets `spec.replicas`. A manifest without it then changes nothing."""
     serving: bool
-    """It is available in its newest generation, with at least one available replica."""
+    """Whether its newest generation is available, with at least one available replica."""
     protected: bool
-    """Argo CD does not prune it."""
+    """Whether it is protected from pruning by Argo CD."""
     identity: str
-    """The manager identity that rendered it. Empty: unknown."""
+    """The manager identity of the render that it comes from. Empty if unknown."""
     created_at: datetime | None = None
     replicas_are_synced: bool = False
-    """Argo CD applied `spec.replicas`: it sets them again if another client changes them."""
+    """Whether Argo CD applied `spec.replicas`. It then resets the number if another client changes it."""
     terminating: bool = False
-    """It was deleted, but still exists."""
+    """Whether it is being deleted."""
     paused: bool = False
-    """Its rollout was paused by hand: `spec.paused`."""
+    """Whether a person has set `spec.paused`."""
     replacing: bool = False
-    """Its pods are being replaced, and no new pod is known to be available."""
+    """Whether its pods are being replaced, and no new pod is known to be available yet."""
     stalled: str = ""
-    """Why it makes no progress, from its conditions. Empty: no problem is known."""
+    """Why it makes no progress, according to its conditions. Empty if no problem is known."""
     template_is_as_applied: bool = False
-    """Its field managers show that its pod template was not changed by hand."""
+    """Whether its field managers show that its pod template was not edited manually."""
     edited_variables: frozenset[str] = frozenset()
-    """Variables of its containers that were last set by hand, as its field managers show."""
+    """The environment variables that were last set manually, according to its field managers."""
     lost_labels: bool = False
-    """It has lost its build-ID label, but its selector still shows the version."""
+    """Whether it has lost its build-ID label. Its selector still shows its version."""
     other_build_id: str = ""
-    """The build ID of its pods, if it belongs to another version. Empty: it is the version's own."""
+    """The build ID of its pods if it differs from `build_id`. Empty if it does not differ."""
     tracked_by: str = ""
-    """The Argo CD application that tracks it; empty if there is none."""
+    """The Argo CD application that tracks it. Empty if there is none."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it and probably still exist, as `Kind/name`."""
     added: tuple[str, ...] = ()
-    """The objects that its rollout recorded before it attached them, and that probably still exist."""
+    """The objects that a rollout attached to it. They were recorded before, and probably still exist."""
     gone: tuple[str, ...] = ()
-    """The objects that were deleted later, as recorded at their deletion."""
+    """The attached objects that were recorded when they were deleted."""
     owners: tuple[str, ...] = ()
-    """Its owners, as `Kind/name`. Kubernetes deletes it with them. twgen sets none."""
+    """Its owners, as `Kind/name`. Kubernetes deletes it together with them. twgen sets no owner."""
     available_replicas: int = 0
     """The number of pods that have been ready for long enough."""
     resource_version: str = ""
-    """The resource version of the object; empty if it has none."""
+    """The resource version of the object. Empty if it has none."""
     patch: LivePatch | None = None
-    """Its patch. None: it has none."""
+    """Its patch, or None if it has none."""
 
     @property
     def falls_to_one(self) -> bool:
-        """Only Argo CD sets its replicas: if a render leaves them out, it gets one pod."""
+        """Whether it gets one pod if a render leaves the replicas out, because only Argo CD sets them."""
         return self.replicas_are_synced and not self.replicas_are_external
 
     @property
@@ -110,7 +110,7 @@ class LiveDeployment:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler of a Deployment, made by twgen or not."""
+    """An autoscaler of a Deployment, whether twgen made it or not."""
 
     kind: Name
     """The kind of the object, such as HorizontalPodAutoscaler."""
@@ -125,15 +125,15 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class GitHistory:
-    """The old versions of a worker from the commits of its spec."""
+    """The old versions of a worker, found in the commits of its spec."""
 
     versions: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     """The versions that were searched for and found, by build ID."""
     ends: str = ""
-    """Why some versions were not found. Empty: all were found, or there was no search."""
+    """Why some versions were not found. Empty if all were found, or if there was no search."""
 
     def with_more(self, more: "GitHistory") -> "GitHistory":
-        """This history with more versions."""
+        """This history, and the versions of another one."""
         return GitHistory({**self.versions, **more.versions}, self.ends or more.ends)
 
 
@@ -145,11 +145,11 @@ class RecordedRun(NamedTuple):
     run_id: str
     is_open: bool
     build_id: str = ""
-    """The version that it is pinned to while it is open; empty if it is not pinned."""
+    """The version that it is pinned to while it is open. Empty if it is not pinned."""
 
 
 class ReplayState(StrEnum):
-    """The state of the replay of a version."""
+    """The state of a version's replay."""
 
     MISSING = "Missing"
     RUNNING = "Running"
@@ -159,16 +159,16 @@ class ReplayState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """The replay of the target, by its Job."""
+    """The replay of the target, as its Job shows it."""
 
     state: ReplayState
-    """The status."""
+    """The state of the replay."""
     job: str = ""
-    """The name of its Job. Empty: there is no Job."""
+    """The name of its Job. Empty if there is no Job."""
     because: str = ""
-    """Why it failed, or why its state is not known."""
+    """Why it failed, or why its state is unknown."""
     created_at: datetime | None = None
-    """When its Job was created. Later histories were not replayed."""
+    """When its Job was created. The replay does not include later histories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,39 +178,40 @@ class WorkerWorld:
     name: Name
     """The name of the Worker Deployment in Temporal: namespace/worker, such as shop/payments."""
     temporal_namespace: str
-    """The Temporal namespace of the worker. Empty: it is not known, because no spec names the worker and its
+    """The Temporal namespace of the worker. Empty if it is unknown: no spec names the worker, and its
     Deployments do not have the variable."""
     temporal: Annotated[WorkerDeployment | None, NullWhen(attrgetter("temporal_was_read"))] = None
-    """The state in Temporal. Null: Temporal does not know the worker. Absent: Temporal was not asked, so
-    nothing can be planned."""
+    """The state in Temporal. Null if Temporal does not know the worker. Absent if Temporal was not read, so
+    that nothing can be planned."""
     deployments: tuple[LiveDeployment, ...] | None = None
-    """Live apps/v1 Deployments as the API server returns them. Absent: the cluster was not read."""
+    """The live apps/v1 Deployments, as the API server returns them. Absent if the cluster was not read."""
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
-    """The versions that the ledger remembers, by build ID."""
+    """The versions in the ledger, by build ID."""
     history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """Why the newest Pod of each version waits or crashes, by build ID."""
     rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
-    """The difference between the fastest clock and the slowest, which plans use."""
+    """The difference between the fastest and the slowest clock. Plans use the slowest."""
     worker_deployments: int | None = None
-    """How many Worker Deployments its Temporal namespace has, counted up to 1000. Absent: not counted,
-    because Temporal knows the worker or its pods are not available."""
+    """The number of Worker Deployments in its Temporal namespace, counted up to 1000. Absent if they were not
+    counted, because Temporal knows the worker or its pods are not available."""
     other_workers: tuple[OtherWorker, ...] = ()
-    """Other workers that may be this one under another name. They are listed if no worker seems to poll for
-    the target."""
+    """Workers that may be this worker under another name. They are listed if no worker seems to poll for the
+    target."""
     replay: ReplayRun | None = None
-    """The replay of the target. Absent: not read."""
+    """The replay of the target. Absent if not read."""
     autoscalers: tuple[Autoscaler, ...] = ()
-    """The autoscalers of its Deployments, whoever made them. Absent: there are none, or none was read."""
+    """The autoscalers of its Deployments, even those that twgen did not make. Absent if there are none, or if
+    they were not read."""
     autoscalers_unread: str = ""
-    """Why there may be more autoscalers. Absent: all were read, or nobody asked for them."""
+    """Why there may be more autoscalers. Absent if all were read, or if none were needed."""
     temporal_was_read: bool = True
-    """False: only its Deployments are known, and nothing can be planned for it."""
+    """False if only its Deployments are known, so that nothing can be planned for it."""
 
     @property
     def key(self) -> WorkerKey:
-        """Identifies it among all workers."""
+        """The key of the worker among all workers."""
         return WorkerKey(self.name, self.temporal_namespace)
 
 
@@ -221,14 +222,14 @@ class World:
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
     is_recorded: bool = False
-    """It comes from a snapshot, so workflows that must be counted now were not counted."""
+    """Whether it comes from a snapshot. Workflows that only a later plan needs were then not counted."""
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with a worker's rollout status from the cluster."""
         return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
     def with_history(self, histories: Mapping[WorkerKey, GitHistory]) -> "World":
-        """The same world with old versions from the commits of workers' specs."""
+        """The same world with old versions from the commits of the workers' specs."""
         workers = {key: replace(self.workers[key], history=history) for key, history in histories.items()}
         return replace(self, workers={**self.workers, **workers})
 

@@ -1,4 +1,4 @@
-"""Makes the Deployment and the attached objects of a version, and the manifests for the ledger."""
+"""Makes a version's Deployment and attached objects, and the manifests for the ledger."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ from twgen.versioning.pod_templates import described_template, reconnected
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
-    """The manifest of a version's Deployment; an empty identity is not recorded."""
+    """The manifest of a version's Deployment. An empty identity is left out."""
     annotations, body = _content(spec, version)
     if version.patch:
         patched = patched_template(body["template"], version.patch)
@@ -79,7 +79,7 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
     if version.replaced_injection is not None:
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
-    if version.build_id == spec.build_id:  # fields that restart no pods follow the spec immediately
+    if version.build_id == spec.build_id:  # `pace` restarts no pods, so it follows the spec immediately
         body = {name: value for name, value in {**body, **pace}.items() if value is not None}
     return recorded_annotations(manifest), body
 
@@ -113,8 +113,8 @@ def _to_record(
 def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
     """A version's manifest for the ledger.
 
-    It omits the labels and annotations that the policy adds to all Deployments, because they can change
-    later.
+    The labels and annotations that the policy adds to all Deployments are left out, because the policy may
+    change later.
     """
     policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     return version_deployment(replace(spec, policy=policy), version, "")
@@ -129,10 +129,10 @@ def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
 def versions_to_record(
     spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
 ) -> tuple[list[VersionPlan], list[str]]:
-    """The live versions of a worker to record in the ledger, and a message for each that cannot be recorded.
+    """A worker's live versions to record in the ledger, and a message for each that cannot be recorded.
 
-    A version can be recorded if rendering it from the ledger would not restart its pods. The target, which
-    the spec describes, and versions in `recorded` are left out.
+    A version can be recorded if a render from the ledger would not restart its pods. The target is left out,
+    because the spec describes it. So are the versions in `recorded`.
     """
     versions, skipped = [], []
     for deployment in live:
@@ -178,7 +178,8 @@ def attached_manifests(
 ) -> Iterator[dict[str, Any]]:
     """The objects that are attached to a version, or are being removed from it.
 
-    Argo CD does not apply the objects that a hook's Job applies, but they must be in its output to be kept.
+    With `has_hook`, the hook's Job applies some of them in place of Argo CD. They are still rendered, because
+    Argo CD would prune them otherwise.
     """
     names = {item.name for item in (*version.attached, *version.leaving)}
     for resource in spec.attached if names else ():
@@ -193,7 +194,7 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
     """Make the object for an attached template of a version."""
     names = _names(spec, version)
     target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
-    # only in `spec`: a label or an annotation with the name `scaleTargetRef` is not changed
+    # only in `spec`, because a label or an annotation could also have the name `scaleTargetRef`
     template = {
         name: _copied(item, names, target if name == "spec" else {})
         for name, item in resource.template.items()
@@ -264,7 +265,7 @@ def _metadata(
 
 
 def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> Any:
-    """A copy with placeholders replaced, and with `target`, unless empty, in each empty `scaleTargetRef`."""
+    """A copy with all placeholders filled in, and `target`, unless empty, in each empty `scaleTargetRef`."""
     if isinstance(value, str):
         return filled(value, names)
     if isinstance(value, list):

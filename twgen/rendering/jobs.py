@@ -1,4 +1,4 @@
-"""Makes a worker's Jobs: one carries out its rollout, one replays histories with the target's image."""
+"""Makes a worker's Jobs: one carries out its rollout, and one replays histories with the target's image."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _KEY_FOLDER = "/etc/temporal/key"
 
 _FOLDER = "/histories"
 _MEMORY = {"requests": "128Mi", "limits": "1Gi"}
-"""Memory of the container that fetches histories, which needs more than twgen's other Pods."""
+"""The memory of the container that fetches histories. It needs more than twgen's other containers."""
 _COPIED_POD_FIELDS = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
     "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
@@ -61,8 +61,7 @@ _COPIED_CONTAINER_FIELDS = (
     "env", "envFrom", "image", "imagePullPolicy", "name", "resources", "securityContext", "volumeMounts",
     "workingDir",
 )  # fmt: skip
-"""The fields that a replay copies from the worker: no ports, probes or hooks, which a replay does not
-need."""
+"""The fields that a replay copies from the worker's container. It does not need ports, probes or hooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class RolloutJobs:
     driver: Driver
     """Hook or Job."""
     image: str
-    """The image of the Jobs; if it is empty, no Job is rendered."""
+    """The image of the Jobs. If it is empty, no Job is rendered."""
     more_kinds: tuple[GroupKind, ...] = ()
     """Kinds that the operator allows to be attached, in addition to twgen's own list."""
     pod: RolloutPod = field(default_factory=RolloutPod)
@@ -81,7 +80,7 @@ class RolloutJobs:
     is_tick_allowed: bool = False
     """Whether workers with driver Tick get an intent, which `twgen tick` carries out."""
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Warnings to repeat in intents, in addition to the warnings of plans, by worker."""
+    """The warnings that an intent repeats, in addition to the warnings of the plan, by worker."""
 
 
 def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
@@ -94,10 +93,11 @@ def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJob
         # limited, because Kubernetes counts nanoseconds in 64 bits, and an overflow would end the Job at once
         "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, 2**31 - 1),
         "backoffLimit": 6,
-        # a retry does not help after these: gate failed or aborted, invalid intent, out of time
+        # no retry after these exit codes, because it would not help: the gate failed or the target is
+        # aborted, the intent is invalid, or the time is over
         "podFailurePolicy": _failing_at([1, 2, 4]),
         "template": {
-            # later rollouts recognize their own Pods by this annotation
+            # a rollout recognizes its own Pods by this annotation
             "metadata": {
                 "labels": {**jobs.pod.labels, **labels},
                 "annotations": {**jobs.pod.annotations, INTENT_HASH: intent.hash},
@@ -125,8 +125,8 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         metadata["annotations"] = dict(jobs.pod.annotations)
     body: Manifest = {
         "activeDeadlineSeconds": int(replay.within.total_seconds()),
-        # retries for failures that are not caused by the histories, such as a lost node or an unreachable
-        # server
+        # a retry helps if the histories are not the cause, such as after a lost node or if a server is
+        # unreachable
         "backoffLimit": 2,
         "podFailurePolicy": _failing_at([1]),
         "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
@@ -209,7 +209,7 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
 
 
 def _control_plane(spec: WorkerSpec) -> Connection:
-    """The worker's connection, with the policy's credentials for rollouts if it names some."""
+    """The worker's connection, with the policy's credentials for rollouts if the policy names any."""
     connection, secret = spec.connection, spec.policy.control_plane_secret
     if not secret or not connection.secret_name:
         return connection
@@ -219,7 +219,10 @@ def _control_plane(spec: WorkerSpec) -> Connection:
 
 
 def _api_key(connection: Connection) -> Injection:
-    """The API key as a file: a Job may run longer than a key is valid, and only files follow their Secret."""
+    """The API key, mounted as a file.
+
+    A Job may run longer than the key is valid, and Kubernetes updates only files if a Secret changes.
+    """
     if not (key := connection.api_key_secret):
         return Injection(())
     secret = {"secretName": key.name, "items": [{"key": key.key, "path": key.key}]}
@@ -242,7 +245,7 @@ def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest, **m
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
-    """The Secret of each Prometheus server. If it is missing, the Pod still runs, but the ramp waits."""
+    """The Secret of each Prometheus server. If one is missing, the Pod still runs, but the ramp waits."""
     for index, server in enumerate(intent.prometheus):
         if server.secret_name:
             items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
@@ -257,7 +260,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     pod = {name: template[name] for name in _COPIED_POD_FIELDS if name in template}
     container = {name: worker[name] for name in _COPIED_CONTAINER_FIELDS if name in worker}
     if "claims" in (resources := container.get("resources") or {}):
-        # they refer to device claims of the pod, which are not copied
+        # they refer to the pod's device claims, which a replay does not copy
         container["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     if "env" in container:
         container["env"] = [_without_container_name(variable) for variable in container["env"]]
@@ -266,8 +269,8 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
-    # the Job uses neither intent nor specs, so that a newer commit cannot redirect an older Job, and another
-    # release of twgen need not read its documents
+    # the Job reads neither the intent nor the specs. So a newer commit cannot redirect an older Job, and the
+    # documents can be of another release of twgen
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     needs = [
         injection(spec.connection, identity, EnvironmentNames.CURRENT),
@@ -282,7 +285,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
         if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
     ]
     if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
-        # affinity between Pods is for serving Pods: a replay might never find a node
+        # affinity between Pods is meant for serving Pods: with it, a replay might never find a node
         pod["affinity"] = {"nodeAffinity": node_affinity}
     if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
@@ -301,7 +304,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
 
 
 def _without_container_name(variable: Manifest) -> Manifest:
-    """Remove the container name from a variable about resources: this pod has only one of them."""
+    """Remove the container name from a variable about resources: the replay has only one container."""
     source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
     if not source or "containerName" not in source:
         return variable
@@ -324,7 +327,7 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequen
         *("--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
         *(["--upgrading"] if replay.upgrading_only else []),
-        # the first version will continue workflows that were started without versions
+        # the first version continues the workflows that were started without a version
         *(["--task-queue", task_queues[0]] if any(task_queues) else []),
     ]
     return {

@@ -38,9 +38,9 @@ from twgen.versioning.names import (
 from twgen.yaml.writer import encode_documents, write_documents
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
-"""All other kinds follow these."""
+"""The order in which kinds are printed. All other kinds follow these."""
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
-"""Kinds that soon become healthy in Argo CD, so that a sync never waits for them forever."""
+"""Kinds that Argo CD soon sees as healthy, so that a sync does not wait for them forever."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -53,8 +53,8 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all objects that twgen makes, sorted.
 
-    `links` adds links, for Argo CD's user interface, to workflows in Temporal and to twgen's dashboard.
-    Without `jobs`, there are no objects for rollouts. Raises InvalidInput if there is nothing to render.
+    `links` adds annotations that Argo CD shows as links to Temporal's UI and to twgen's dashboard. Without
+    `jobs`, there are no objects for rollouts. Raises InvalidInput if there is nothing to render.
     """
     limit_copies(workers)
     manifests = (_manifests(worker, identity_of, jobs, links or Links()) for worker in workers)
@@ -63,7 +63,7 @@ def render_manifests(
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
         raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
-    # Argo CD would apply only the last of two Jobs with the same name; all names are known only here
+    # checked here, where all names are known: of two Jobs with one name, Argo CD would apply only the last
     jobs_made = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
@@ -73,7 +73,7 @@ def render_manifests(
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
-    """The ConfigMaps and Secrets that Argo CD prunes once they are removed; `namespace` is the default."""
+    """The ConfigMaps and Secrets that Argo CD prunes after their removal. `namespace` is the default."""
     for document in passthrough:
         name, own_namespace = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
@@ -108,7 +108,7 @@ def _manifests(
         for manifest in manifests:
             is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
-                # after the hook, so that the hook starts once the target is healthy, even if others are not
+                # after the hook, so that it starts once the target is healthy, even if other objects are not
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
 
@@ -128,9 +128,10 @@ def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
-    """The target, and versions with traffic but no pods, which must not wait for a broken target.
+    """The versions that a sync with a hook applies before the hook.
 
-    If the target was active before, as in a rollback, the other versions need not be in this set.
+    These are the target, and versions with traffic but no pods: they must not wait for a broken target. If
+    the target was active before, as in a rollback, it is the only one.
     """
     target, versions = worker.spec.build_id, worker.versions
     if any(version.build_id == target and version.status in HAD_TRAFFIC for version in versions):
@@ -146,7 +147,7 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:
-    # a single document, because a truncated list is never valid
+    # one document, because a truncated JSON list is never valid
     encode = json.JSONEncoder(ensure_ascii=False).encode
     items = [encode(manifest).encode() for manifest in manifests]
     return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
@@ -164,9 +165,9 @@ FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_d
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out a worker's rollout; only the intent if tick, a person or CI does that.
+    """The objects that carry out a worker's rollout.
 
-    `tick` needs the intents of all workers.
+    If tick, a person or CI carries it out, there is only the intent, which `tick` needs for every worker.
     """
     spec, driver = worker.spec, worker.spec.policy.driver
     is_possible = jobs.image if driver.has_job else driver is Driver.NONE or jobs.is_tick_allowed
@@ -216,9 +217,9 @@ def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind])
 
 
 def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
-    """The permissions that a rollout needs in its namespace, and no more.
+    """The permissions that a rollout needs in its namespace, and no others.
 
-    Applying a new object needs the verb create; for an apply, RBAC can limit that to a name.
+    To apply an object that does not exist yet, it needs the verb create. RBAC can limit this to a name.
     """
     spec = worker.spec
     names_to_read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
@@ -232,7 +233,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     yield _rule("", "pods", "list")
     yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
-    # to set replicas, and the annotations about attached objects
+    # the rollout sets replicas, and the annotations about attached objects
     patched = [
         version.deployment
         for version in worker.versions
@@ -247,7 +248,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
 
 
 def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
-    """The kinds that are or were attached to a worker's versions; all possible kinds without a cluster."""
+    """The kinds that are or were attached to a worker's versions. All kinds if the cluster was not read."""
     now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
     were = worker.were_attached
     possible = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]

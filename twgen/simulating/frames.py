@@ -24,24 +24,24 @@ _STAGES_AFTER = {_DRAINING: Stage.DRAINING, _DRAINED: Stage.DRAINED}
 
 
 class VersionState(NamedTuple):
-    """One version at one moment. For unversioned workers only the share is known."""
+    """One version at one moment. For unversioned workers, only the share is known."""
 
     percentage: float = 0
     status: VersionStatus = VersionStatus.NOT_REGISTERED
     is_there: bool = False
-    """It has a Deployment or gets new workflows."""
+    """Whether it has a Deployment or gets new workflows."""
     serves: bool = False
     replicas: int = 0
     autoscaled: bool = False
     was_active: bool = False
     is_held: bool = False
-    """A workflow that is pinned to it is running, or may start."""
+    """Whether a workflow that is pinned to it is running or may start."""
     gate: GateStatus | None = None
-    """The worst status of its gate runs; None: none was started."""
+    """The worst status of its gate runs, or None if no gate was started."""
     begun: tuple[str, ...] = ()
-    """The actions of the policy on its workflows that were begun, in words."""
+    """The policy's actions on its workflows that have begun, in words."""
     aborted: str | None = None
-    """Why it is marked as aborted, as the end of a sentence; None: it is not aborted."""
+    """Why it is marked as aborted, as the end of a sentence, or None if it is not aborted."""
 
 
 class Frame(NamedTuple):
@@ -55,7 +55,7 @@ _ABSENT = VersionState()
 
 
 def frame_of(worker: SimulatedWorker) -> Frame:
-    """The present state of a worker."""
+    """The state of a worker at its current time."""
     temporal, live = worker.temporal, worker.cluster.deployments
     share = shares(temporal.routing)
     described = WorkerDeployment(routing=temporal.routing)
@@ -129,7 +129,8 @@ def _stage(version: VersionState) -> Stage:
 def events_of(frames: Sequence[Frame], begins: datetime | None = None) -> tuple[Event, ...]:
     """An event for each version of the first frame, then the changes from each frame to the next.
 
-    Frames of the same moment show a sync, then the changes of the rollout. `begins`: the first frame's time.
+    If a moment has several frames, the sync comes before the rollout's changes. `begins` is the time of the
+    first frame.
     """
     events = [
         Event(
@@ -172,7 +173,7 @@ def _with_replicas(version: VersionState) -> str:
 
 
 _Fits = Callable[[VersionState, VersionState], bool]
-"""Whether the change of a version from one state to another is this event."""
+"""Whether a version's change from the first state to the second is this event."""
 
 
 def _becomes(status: VersionStatus) -> _Fits:
@@ -247,4 +248,4 @@ _RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionSt
      "its Deployment is deleted"),
 )
 # fmt: on
-"""Each kind of event, its condition and its sentence, in the order of events of one moment."""
+"""Each kind of event, its condition and its sentence. Events of one moment are in this order."""

@@ -37,19 +37,19 @@ _A_MOMENT = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How server versions differ in behaviour; `test_simulation_against_temporal.py` checks this."""
+    """How versions of the Temporal server differ. `test_simulation_against_temporal.py` checks this."""
 
     version: str
     reports_when_current: bool
-    """A version has `lastCurrentAt`."""
+    """Whether a version has `lastCurrentAt`."""
     reports_update_state: bool
-    """The routing shows whether its last change has reached every task queue."""
+    """Whether the routing shows if its last change has reached every task queue."""
     pinned_start_drains: bool
-    """A workflow that starts pinned to an inactive or drained version makes this version Draining."""
+    """Whether an inactive or drained version becomes Draining if a workflow starts pinned to it."""
 
 
 def server_of(version: str) -> Server:
-    """The behaviour of a server of this version; an unknown version counts as the newest."""
+    """The behaviour of a server with this version. An unknown version counts as the newest."""
     release = release_of(version) or (99, 0)
     return Server(
         version=version or NEWEST,
@@ -63,7 +63,7 @@ def server_of(version: str) -> Server:
 class TemporalModel:
     """A Worker Deployment in Temporal, and the clock.
 
-    New workflows are pinned to their version and run for `workflow_duration`; zero: none are pinned.
+    New workflows are pinned to their version, and run for `workflow_duration`. If it is zero, none is pinned.
     """
 
     server: Server
@@ -79,7 +79,7 @@ class TemporalModel:
     """When and how running gates end, by build ID and workflow ID."""
 
     def described(self) -> WorkerDeployment | None:
-        """The worker as the server describes it; None: the server does not know it."""
+        """The worker as the server describes it, or None if the server does not know the worker."""
         if not self.versions and self.routing == Routing():
             return None
         routing = self.routing
@@ -93,12 +93,12 @@ class TemporalModel:
         )
 
     def is_held(self, build_id: str) -> bool:
-        """Whether a workflow that is pinned to the version is running, or may start at any moment."""
+        """Whether a workflow that is pinned to the version is running or may start at any moment."""
         until = self.held_until.get(build_id)
         return shares(self.routing).get(build_id, 0) > 0 or (until is not None and until > self.now)
 
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
-        """A worker of the version polls these task queues; its first poll registers the version."""
+        """Let a worker of the version poll these task queues. The first poll registers the version."""
         version = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = version.status is VersionStatus.CREATED
         queues = version.task_queues or tuple(task_queues)
@@ -111,12 +111,12 @@ class TemporalModel:
             )
 
     def set_current(self, build_id: str) -> None:
-        """Send all new workflows, except those of a ramp, to this version; empty: to unversioned workers."""
+        """Send all new workflows outside of a ramp to this version, or to unversioned workers if empty."""
         before = self.routing.current.build_id if self.routing.current else ""
         ramp = self.routing.ramping
         if before == build_id:
             return
-        # a ramp to another version or to unversioned workers stays
+        # a ramp to another version or to unversioned workers continues
         if ramp and ramp.build_id == build_id and build_id:
             ramp = None
         self._leave(before)
@@ -125,7 +125,10 @@ class TemporalModel:
         self._activate(build_id, VersionStatus.CURRENT)
 
     def set_ramp(self, build_id: str, percentage: float) -> None:
-        """Send this share of new workflows to the version; empty: to unversioned workers, with 0% no ramp."""
+        """Send this share of new workflows to the version, or to unversioned workers if it is empty.
+
+        An empty version at 0% ends the ramp.
+        """
         before = self.routing.ramping
         moves = before is None or before.build_id != build_id
         if before and (moves or not (build_id or percentage)):
@@ -160,7 +163,7 @@ class TemporalModel:
         self.start_pinned(build_id, until)
 
     def next_event(self) -> datetime | None:
-        """The time of the next event that time alone causes; None: there is none."""
+        """The time of the next event that needs no action, or None if there is none."""
         gates = (until for until, _ in self.gate_ends.values())
         holds = (until for until in self.held_until.values() if until > self.now)
         checks = (self._drains_at(version) for version in self.versions.values())
@@ -168,7 +171,10 @@ class TemporalModel:
         return min((moment for moment in events if moment), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Set the clock: gates end, routing reaches every task queue, versions without workflows drain."""
+        """Set the clock.
+
+        Gates end, the routing reaches every task queue, and draining versions without workflows are drained.
+        """
         self.now = now
         reached = self._reaches_task_queues_at()
         if reached and reached <= now:
@@ -196,13 +202,13 @@ class TemporalModel:
         return later(self.routing.changed_at or self.now, _A_MOMENT)
 
     def _drains_at(self, version: Version) -> datetime | None:
-        """When a check first finds no workflow of the version; the grace period is also one interval."""
+        """When a check first finds no workflow of the version. The grace period is one interval too."""
         if version.status is not VersionStatus.DRAINING or not version.drainage:
             return None
         interval = self.drainage_interval
         first = later(version.drainage.checked_at or self.now, interval)
         held_until = self.held_until.get(version.build_id, first)
-        # the server checks at every interval: the first check after the last workflow has ended
+        # the server checks once per interval: this is the first check after the last workflow has ended
         return first if held_until <= first else later(first, -(-(held_until - first) // interval) * interval)
 
     def _leave(self, build_id: str) -> None:
@@ -242,7 +248,7 @@ class TemporalModel:
         self.versions[build_id] = replace(self.versions[build_id], **changes)
 
     def _counted(self, version: Version) -> Version:
-        """The version with the number of its open workflows, which a real read counts if it is idle."""
+        """The version with its number of open workflows. A real read counts them if the version is idle."""
         number = None
         if version.status in LOOKS_IDLE:
             number = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
@@ -261,17 +267,17 @@ class ClusterModel:
     ready_at: dict[str, datetime] = field(default_factory=dict)
 
     def sync(self, after: Deployments, now: datetime) -> None:
-        """Replace the Deployments; new pods begin to start."""
+        """Replace the Deployments. New pods begin to start."""
         self.deployments = dict(after)
         starting = {build_id for build_id, live in after.items() if live.replicas and not live.serving}
         self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
 
     def next_event(self) -> datetime | None:
-        """The next time when pods begin to poll; None: never."""
+        """The next time when pods begin to poll, or None if none will."""
         return min(self.ready_at.values(), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Set the clock: pods serve once their startup time is over."""
+        """Set the clock. Pods serve once their startup time is over."""
         for build_id in [item for item, moment in self.ready_at.items() if moment <= now]:
             del self.ready_at[build_id]
             live = self.deployments[build_id]
@@ -285,19 +291,19 @@ class ClusterModel:
 def synced(
     planned: WorkerVersions, before: Deployments, identity: str, now: datetime
 ) -> dict[str, LiveDeployment]:
-    """The Deployments after a sync applies the planned ones and prunes others that are not protected."""
+    """The Deployments after a sync, which applies the planned ones and prunes the other unprotected ones."""
     rendered = {
         version.build_id: _applied(planned.spec, version, before.get(version.build_id), identity, now)
         for version in planned.versions
         if version.is_rendered
     }
-    # a sync prunes only Deployments that were rendered
+    # a sync prunes only Deployments that twgen rendered
     not_pruned = {item: live for item, live in before.items() if live.protected or not may_be_ours(item)}
     return not_pruned | rendered
 
 
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
-    """The record of a version's Deployment by the present spec, with this number of replicas."""
+    """The record of a version's Deployment, as the current spec describes it with this many replicas."""
     template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
     return recorded_deployment({"metadata": {}, "spec": {"replicas": replicas, "template": template}})
 
@@ -305,7 +311,7 @@ def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDepl
 def _applied(
     spec: WorkerSpec, version: VersionPlan, live: LiveDeployment | None, identity: str, now: datetime
 ) -> LiveDeployment:
-    # a manifest without replicas keeps the number; the rollout scales an autoscaled version from zero to one
+    # a manifest without replicas keeps their number. The rollout scales an autoscaled version from 0 to 1
     size = max(live.replicas if live else 1, 1) if version.replicas is None else version.replicas
     external = version.replicas is None or (live is not None and live.replicas_are_external)
     recorded = _recorded(spec, version, size, identity)
@@ -326,7 +332,7 @@ def _applied(
         template_is_as_applied=not (live and version.action is VersionAction.KEEP)
         or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
-        # the Job of the rollout removes all other attached objects immediately
+        # the rollout's Job removes all other attached objects immediately
         attached=tuple(map(str, version.attached)),
         available_replicas=size if serves else 0,
         patch=LivePatch(version.patch, patched) if patched else None,

@@ -56,9 +56,9 @@ def simulate(
     caller: Caller,
     assumed: Assumptions,
 ) -> Timeline:
-    """The rollout of every worker, beginning in `world`; None: in the usual world of a deploy.
+    """Simulate the rollout of every worker. It begins in `world`, or in `usual_world` if that is None.
 
-    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if a Deployment has another
+    Raises StateUnavailable if the world lacks a worker, and OwnedBySomebodyElse if a Deployment has another
     owner.
     """
     timelines = []
@@ -71,8 +71,8 @@ def simulate(
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
     """The worker at each moment when anything may change, with its plan.
 
-    A moment has up to four frames: after events that twgen does not cause, after a sync, after the rollout,
-    and after the policy's actions on workflows.
+    A moment has up to four frames: the state after events that twgen does not cause, after a sync, after the
+    rollout's changes, and after the policy's actions on workflows.
     """
     previous_states = deque[object](maxlen=8)
     # more moments than any rollout has, with at most 20 steps and 5 moments for each of 100 versions
@@ -93,7 +93,7 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # renders that undo each other would repeat forever: stop if all inputs except the time recur
+            # two renders might undo each other forever: stop if a state occurs again, apart from the time
             temporal, deployments = worker.temporal, dict(worker.cluster.deployments)
             if (state := (deployments, dict(temporal.versions), temporal.routing)) in previous_states:
                 return
@@ -134,7 +134,7 @@ def _timeline(
 
 
 def measured_steps(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
-    """The steps of a spec and their analysis; None: no step measures failed workflows."""
+    """The steps of a spec and their analysis, or None if no step measures failed workflows."""
     analysis, rollout = spec.policy.analysis, spec.rollout
     if not analysis or not rollout.steps or rollout.strategy is not Strategy.PROGRESSIVE:
         return None
@@ -187,9 +187,9 @@ def initial_state(
 ) -> SimulatedWorker:
     """The worker in the state that the world describes.
 
-    Raises StateUnavailable if the world lacks it, OwnedBySomebodyElse if a Deployment has another owner. The
-    status of each version is made consistent with the routing. If the cluster was not read, versions that are
-    in use or have pollers are assumed to have pods.
+    The status of each version is made consistent with the routing. If the cluster was not read, versions that
+    are in use or have pollers are assumed to have pods. Raises StateUnavailable if the world lacks the
+    worker, and OwnedBySomebodyElse if a Deployment has another owner.
     """
     start = worker_world(spec, world)
     server = server_of(start.temporal.server_version if start.temporal else "")
@@ -212,7 +212,7 @@ def initial_state(
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
-    # for a person, simulate the rollout that manages the worker
+    # if a person simulates, the worker's own rollout acts, not the person
     is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
     refuse_foreign(spec, start, acting)
@@ -237,7 +237,7 @@ def initial_state(
 
 
 def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
-    """The Deployment of a version whose pods are available, with the replicas of the spec."""
+    """The Deployment of a version whose pods are available. The spec sets its number of replicas."""
     replicas = 1 if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
@@ -277,7 +277,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
 
 
 def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) -> Iterator[Version]:
-    """Every version, including those that only the routing names, with the status that planning derives."""
+    """Every version with the status that planning derives, even a version that only the routing names."""
     listed = {version.build_id: version for version in temporal.versions}
     for build_id in sorted(routed_build_ids(temporal) - set(listed)):
         listed[build_id] = Version(build_id, VersionStatus.UNSPECIFIED, begin)
@@ -294,7 +294,7 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
 
 
 def _last_ends(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
-    """When the last pinned workflow of a version ends, for each version that has one at the beginning."""
+    """When the last pinned workflow of a version ends, for each version that has any at the beginning."""
     share = shares(temporal.routing)
     holds = {}
     for version in temporal.versions:

@@ -1,4 +1,4 @@
-"""One worker with a simulated clock, Temporal and cluster, and the changes of renders and rollouts."""
+"""One worker with a simulated clock, Temporal and cluster, and the changes that twgen makes to them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,7 @@ from twgen.simulating.servers import ClusterModel, TemporalModel, synced
 UNNAMED_QUEUE = "<task queue>"
 """The name of a task queue if neither the specs nor the world contain its real name."""
 AssumedMeasurement = Callable[[Metric, datetime, datetime], Measurement]
-"""Returns the measurement of a metric from one time (the first) to another."""
+"""Returns the measurement of a metric from the first time to the second."""
 
 
 def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
@@ -111,11 +111,11 @@ class SimulatedWorker:
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
-    """The world of the newest plan; None: time has passed since then."""
+    """The world of the newest plan, or None if time has passed since then."""
     measure: AssumedMeasurement = _passing
     replay: ReplayRun = field(default_factory=lambda: ReplayRun(ReplayState.PASSED))
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The actions of its policy on workflows of draining versions, in words, by build ID."""
+    """The policy's actions that have begun on workflows of draining versions, in words, by build ID."""
 
     @property
     def now(self) -> datetime:
@@ -123,7 +123,7 @@ class SimulatedWorker:
         return self.temporal.now
 
     def world(self) -> WorkerWorld:
-        """The world as a real read would return it now."""
+        """The world that a real read would return at this moment."""
         world = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
@@ -149,12 +149,12 @@ class SimulatedWorker:
         return True
 
     def roll_out(self, plan: WorkerPlan | None = None) -> WorkerPlan:
-        """Start gates and change traffic as `twgen rollout` does now, and return the last plan.
+        """Start gates and change traffic as `twgen rollout` would at this moment. Returns the last plan.
 
-        `plan` is a plan for the worker's present state.
+        `plan` is the plan for the worker's current state, if it is known.
         """
         plan = plan or self.plan()
-        # enough for a gate on each task queue of a version: by default a server allows 100
+        # enough for a gate on each task queue of a version: by default, a server allows 100 task queues
         for _ in range(200):
             match next_write(plan):
                 case None:
@@ -175,9 +175,9 @@ class SimulatedWorker:
         return plan
 
     def end_workflows(self, plan: WorkerPlan) -> bool:
-        """Begin the due actions on workflows of draining versions, as `twgen tick` does; False: none is due.
+        """Begin the due actions on workflows of draining versions, as `twgen tick` does.
 
-        Workflows that are signalled or cancelled are assumed to keep running.
+        Returns whether any action was due. Signalled or cancelled workflows are assumed to keep running.
         """
         if not plan.scheduled_actions:
             return False
@@ -214,10 +214,10 @@ class SimulatedWorker:
         return tick if tick < event and self._after(plan) != self.cluster.deployments else event
 
     def next_event(self, plan: WorkerPlan) -> datetime:
-        """When time alone may next change the worker or its plan; FOREVER: never."""
+        """The next time when the worker or its plan may change without any action, or FOREVER."""
         due = plan.routing.due_at
         limits: list[datetime] = []
-        # for a version with traffic, the version table compares no time with a limit
+        # no row for a version with traffic depends on the time
         idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
         if idle:
             world = self.planned_on or self.world()
@@ -226,7 +226,7 @@ class SimulatedWorker:
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
-            # a limit is over only after its exact time
+            # a limit has passed only after its exact time
             later(due, datetime.resolution) if due else None,
             self._first_verdict() if plan.routing.reason is RoutingReason.ANALYSIS_UNDECIDED else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
@@ -235,7 +235,7 @@ class SimulatedWorker:
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
 
     def _first_verdict(self) -> datetime | None:
-        """When an undecided analysis is first judged; a rollout checks every few seconds."""
+        """When an undecided analysis is judged for the first time. A rollout checks every few seconds."""
         target = Target(self.spec, self.planned_on or self.world(), self.now, identity="")
         since, analysis = target.measured_since, target.analysis
         return later(since, analysis.initial_delay) if since and analysis else None
@@ -253,7 +253,7 @@ class SimulatedWorker:
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that a new version is assumed to poll: those of an earlier version."""
+        """The task queues that a new version is assumed to poll: the same as an earlier version."""
         current, versions = self.temporal.routing.current, self.temporal.versions
         first = [versions[current.build_id]] if current and current.build_id in versions else []
         queues = (version.own_task_queues for version in (*first, *versions.values()))
@@ -261,7 +261,8 @@ class SimulatedWorker:
         return next(filter(None, queues), (unnamed,))
 
     def _start_gate(self, gate: GateStart) -> None:
-        # the times of a snapshot may be in the future, but only gate runs of the present stay count
+        # a snapshot's times may be in the future, and a gate run from before the version's current period
+        # does not count
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
         began, running = max(self.now, stay or self.now), GateStatus.RUNNING
