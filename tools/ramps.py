@@ -92,7 +92,7 @@ def ramps_text() -> str:
         f"{RAMPS:5,}  {100 * FAILING:3g}%  {at_once:g}%, within the first step of"
         f" {IN_FIRST_STEP} workflows,\n"
         f"{'':14}half by the {half}th, 9 of 10 by the {most}th\n"
-        f"at {steps}, with a bound of {100 * BOUND:g}% and a look every {spoken(_APART)}\n"
+        f"at {steps}, with a bound of {100 * BOUND:g}% and a check every {spoken(_APART)}\n"
     )
 
 

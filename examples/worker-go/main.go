@@ -1,4 +1,4 @@
-// A Temporal worker for twgen: its environment names version and server.
+// A Temporal worker for twgen. Its environment sets the version and the server.
 package main
 
 import (

@@ -1,6 +1,6 @@
-"""A Temporal worker for twgen: its environment names version and server.
+"""A Temporal worker for twgen. Its environment sets the version and the server.
 
-In a pod, twgen sets these variables. To run it by hand, start
+In a pod, twgen sets these variables. To run it yourself, start
 `temporal server start-dev`, run `pip install temporalio`, and then:
 
     export TEMPORAL_ADDRESS=localhost:7233

@@ -84,7 +84,7 @@ def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> 
         *ANSWER_ENTRIES.values(),
     }
     [told] = re.findall(
-        r"^The ConfigMap `payments-rollout-status` says.*?\.\s", PAGE, re.MULTILINE | re.DOTALL
+        r"^The Job reports its status in the ConfigMap .*?\n\n.*?\n\n", PAGE, re.MULTILINE | re.DOTALL
     )
     assert entries <= set(re.findall(r"`([^`]+)`", told))
 
