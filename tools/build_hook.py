@@ -1,4 +1,4 @@
-"""Record the commit that a package is built from, for `twgen version`: hatchling runs this."""
+"""A build hook for hatchling. It records the commit that a package is built from, for `twgen version`."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
     """Puts the file `twgen/revision` into the wheel and the sdist."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the file, unless the installation is editable: its commit changes with the checkout."""
+        """Add the file. An editable installation gets none, because its commit changes with the checkout."""
         if version == "editable" or not (revision := _revision(Path(self.root))):
             return
         self._folder = tempfile.TemporaryDirectory()
@@ -30,7 +30,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
 
 
 def _revision(root: Path) -> str:
-    """The commit; empty if it is unknown, and in an unpacked sdist, which already has the file."""
+    """The commit. It is empty if it is unknown, or in an unpacked sdist, which already has the file."""
     if (root / _REVISION).exists():
         return ""
     if named := os.environ.get("TWGEN_REVISION"):  # noqa: TID251 - an image is built without a repository

@@ -48,7 +48,7 @@ def _described_field(found: dict[str, Any], declared: Any, description: str) -> 
 def _changed(
     schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A copy of the schema with a change to the field at a path, if there is one."""
+    """A copy of the schema in which the field at this path is changed, if there is such a field."""
     first, *rest = path
     if first not in schema.get("properties", {}):
         return schema
@@ -58,7 +58,7 @@ def _changed(
 
 
 def _classes(declared: Any) -> list[type[Any]]:
-    """The classes in a type."""
+    """The classes that a type contains."""
     inner = [item for part in get_args(declared) for item in _classes(part)]
     return [declared, *inner] if isinstance(declared, type) and declared is not NoneType else inner
 

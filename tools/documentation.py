@@ -1,4 +1,4 @@
-"""Regenerate the parts of the documentation that the program makes: `make documentation`. Read the diff."""
+"""Regenerate the generated parts of the documentation (`make documentation`). Read the diff afterwards."""
 
 import re
 import shutil
@@ -126,7 +126,7 @@ def rollbacks() -> list[str]:
 
 
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
-    """The text that twgen shows on a terminal with 80 columns, the width of a page, without colours."""
+    """The text that twgen shows on a terminal as wide as a page (80 columns), without colours."""
     code, shown = twgen_on_terminal([*command, "--color", "never"], folder, 80)
     if code:
         raise RuntimeError(code, shown)
@@ -141,12 +141,12 @@ def objects(manifests: str) -> str:
 
 
 def replace_part(page: Path, name: str, text: str) -> None:
-    """Put a text in place of a generated part."""
+    """Replace the generated part with this name."""
     page.write_text(with_part(page.read_text(), name, text))
 
 
 def replace(page: Path, beginning: str, text: str) -> None:
-    """Replace the block with this beginning by the text."""
+    """Replace the text block that has this beginning."""
     block = re.compile(rf"^```text\n{re.escape(beginning)}.*?^```$", re.MULTILINE | re.DOTALL)
     page.write_text(block.sub(lambda _: f"```text\n{text}```", page.read_text()))
 

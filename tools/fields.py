@@ -1,4 +1,4 @@
-"""The lists of all fields of each kind that people write, made from its schema."""
+"""Lists all fields of each kind that people write. The lists are made from the schemas."""
 
 import json
 import re
@@ -50,7 +50,7 @@ KINDS = {
         tuple(f"rollout.{name}" for name in ("nodeSelector", "tolerations", "imagePullSecrets", "caBundle")),
     ),
 }
-"""By the names of their schemas. A page has a generated part for each of its kinds, with the kind's name."""
+"""The kinds, by the names of their schemas. In its page, each kind has a generated part with its name."""
 
 
 class _Field(NamedTuple):
@@ -136,7 +136,7 @@ def _resolved(field: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[
 
 
 def _is_described_elsewhere(field: Mapping[str, Any]) -> bool:
-    """The field is described elsewhere: it is a pod template or Deployment, or has an old name."""
+    """Whether the field is described elsewhere: it is a pod template or Deployment, or has an old name."""
     return "$ref" in field and "properties" not in field and not str(field["$ref"]).startswith("#/$defs")
 
 

@@ -1,4 +1,4 @@
-"""The public addresses of the project in every file that shows them: `make home`.
+"""Writes the project's public addresses into all files that show them (`make home`).
 
 `[project.urls]` in pyproject.toml is the only setting. Without it no file names a public address.
 """
@@ -19,7 +19,7 @@ _KEPT_IN_GIT = {
     "operatorconfig": ("*.operatorconfig.yaml", "*.operatorconfig.yml"),
     "ledger": ("**/twgen.lock/*.yaml",),
 }
-"""The schema of each kind that is kept in Git, with the names of its files."""
+"""The names of the files of each kind that is kept in Git, by the name of the kind's schema."""
 
 
 class Home(NamedTuple):
@@ -40,7 +40,7 @@ class _Passage(NamedTuple):
 
 
 PAGES = ("README.md", "SECURITY.md", "docs/*.md", "examples/**/*.yaml")
-"""Where the passages are."""
+"""The files that contain these passages."""
 _ADDRESS = """\
 `ADDRESS` is a Git repository with twgen. There is no public one yet: ask the person who gave you twgen.
 """
@@ -69,13 +69,13 @@ _PASSAGES = (
 
 
 def home() -> Home | None:
-    """None: the project has no public home yet."""
+    """The public addresses of the project, or None if it has none yet."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls")
     return Home(urls["Source"], urls["Documentation"]) if urls else None
 
 
 def addressed(text: str, found: Home | None) -> str:
-    """The text of a page with these addresses in place of any others."""
+    """The text of a page. These addresses replace any others in it."""
     for without, with_home in _PASSAGES:
         any_home = re.sub(r"\\{(source|site)\\}", r"https://\\S+?", re.escape(with_home))
         text = re.sub(any_home, without.replace("\\", r"\\"), text)

@@ -28,7 +28,7 @@ ATTACHED = {
     for version, struct in kind.structs.items()
 }
 _OF_SPECS = {("apps/v1", "Deployment"): "DeploymentSpec", ("batch/v1", "Job"): "JobSpec", **ATTACHED}
-"""The kinds whose `spec` is checked by `validate`, with its struct. The kinds below have other fields."""
+"""The kinds whose `spec` is checked by `validate`, with the spec's struct. Kinds below have other fields."""
 _WITH_MORE = ("ObjectMeta", "PodSpec")
 """Structs that have more fields in manifests than in specs."""
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -91,7 +91,7 @@ def _name(api_version: str, kind: str) -> str:
 
 
 def definitions(*roots: str, of_manifests: bool = False) -> dict[str, Any]:
-    """A definition for each struct in these, in specs or in manifests."""
+    """A definition for each struct that these structs contain, either for specs or for manifests."""
     found: dict[str, Any] = {}
     waiting = list(roots)
     while waiting:
@@ -110,7 +110,7 @@ def _struct(name: str, fields: Sequence[StructField]) -> dict[str, Any]:
     struct: dict[str, Any] = {"type": "object", "properties": {}}
     for field in fields:
         is_needed = field.required and field.default is None
-        # a target is filled in for each version
+        # twgen fills in the target for each version
         found = {"type": "object"} if field.name in TARGET_FIELDS else _field(name, field)
         is_needed &= field.name not in TARGET_FIELDS
         default = {"default": field.default} if field.default is not None else {}
@@ -124,10 +124,10 @@ def _struct(name: str, fields: Sequence[StructField]) -> dict[str, Any]:
 def _manifest_struct(name: str, fields: Sequence[StructField]) -> dict[str, Any]:
     struct = _closed({field.name: _field(name, field) for field in fields})
     if name.endswith("HorizontalPodAutoscalerSpec"):
-        # a feature gate of the cluster allows it
+        # a feature gate of the cluster allows zero
         struct["properties"]["minReplicas"]["minimum"] = 0
     needed = [field.name for field in fields if field.required and field.default is None]
-    needed += ["spec"] if name == POD_TEMPLATE else []  # optional only where a template may be empty
+    needed += ["spec"] if name == POD_TEMPLATE else []  # required unless the template itself may be empty
     if required := [field for field in needed if f"{name}.{field}" not in MAY_BE_EMPTY]:
         struct["required"] = required
     return struct

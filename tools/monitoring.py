@@ -55,20 +55,20 @@ def dashboard_text() -> str:
         .with_variable(_chooser("worker", 'twgen_rollout_percentage{namespace=~"$namespace"}'))
         .with_row(Row("Now"))
         .with_panel(_number("Workers that are not served", f"sum(twgen_rollout_unserved{_CHOSEN})", red=1))
-        .with_panel(_number("Rollouts that fail", f"sum(twgen_rollout_failing{_CHOSEN})", red=1))
+        .with_panel(_number("Failing rollouts", f"sum(twgen_rollout_failing{_CHOSEN})", red=1))
         .with_panel(
             _number("Rollouts by phase", f"sum by (phase) (twgen_rollout_phase{_CHOSEN})", "{{phase}}")
         )
         .with_panel(_table())
         .with_row(Row("Rollouts"))
-        .with_panel(_lines("Share of the target", f"twgen_rollout_percentage{_CHOSEN}", unit="percent"))
-        .with_panel(_lines("In this phase since", f"twgen_rollout_unchanged_seconds{_CHOSEN}", unit="s"))
+        .with_panel(_lines("Target's share of traffic", f"twgen_rollout_percentage{_CHOSEN}", unit="percent"))
+        .with_panel(_lines("Time in this phase", f"twgen_rollout_unchanged_seconds{_CHOSEN}", unit="s"))
         .with_panel(
             _lines("Versions", f"sum by (status) (twgen_versions{_CHOSEN})", "{{status}}", unit="short")
         )
         .with_panel(
             _lines(
-                "Versions of those that there may be",
+                "Versions, as a share of the limit",
                 f"twgen_version_count{_CHOSEN} / twgen_version_cap{_CHOSEN}",
                 "{{namespace}}/{{worker}} {{cap}}",
                 unit="percentunit",
@@ -77,7 +77,7 @@ def dashboard_text() -> str:
         .with_row(Row("Analysis of ramps"))
         .with_panel(
             _lines(
-                "Measured, beside what is allowed",
+                "Measured values and their bounds",
                 f"twgen_rollout_analysis_value{_CHOSEN}",
                 "{{namespace}}/{{worker}} {{metric}}",
             ).with_target(
@@ -90,18 +90,17 @@ def dashboard_text() -> str:
         )
         .with_panel(
             _lines(
-                "What metrics say",
+                "Verdicts of the metrics",
                 f"sum by (verdict) (twgen_rollout_analysis_verdict{_CHOSEN})",
                 "{{verdict}}",
             )
         )
         .with_row(Row("tick"))
     )
-    for name in ("looks", "errors", "refreshes"):
-        built.with_panel(
-            _lines(name.capitalize(), f"increase(twgen_tick_{name}_total[$__rate_interval])", name, span=6)
-        )
-    built.with_panel(_lines("A look takes", "twgen_tick_look_seconds", "look", unit="s", span=6))
+    for name, title in (("looks", "Checks"), ("errors", "Errors"), ("refreshes", "Refreshes")):
+        increase = f"increase(twgen_tick_{name}_total[$__rate_interval])"
+        built.with_panel(_lines(title, increase, title.lower(), span=6))
+    built.with_panel(_lines("Duration of a check", "twgen_tick_look_seconds", "check", unit="s", span=6))
     built.with_panel(_number("Ticks that run", "count by (shard) (twgen_tick_shards)", "shard {{shard}}"))
     return json.dumps(built.build(), cls=JSONEncoder, indent=2) + "\n"
 

@@ -1,4 +1,4 @@
-"""The parts of a page that `make documentation` writes: each is between two comments with its name."""
+"""Finds the generated parts of a page. Each part is between two comments that contain its name."""
 
 import re
 
@@ -11,12 +11,12 @@ def parts(page: str) -> dict[str, str]:
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """The page with another text in the part of this name; KeyError if it has none."""
+    """The page with a new text in the part with this name. Raises KeyError if there is no such part."""
     before = parts(page)[name]
     begin, end = f"<!-- generated: {name} -->\n", f"<!-- end of {name} -->"
     return page.replace(f"{begin}{before}{end}", f"{begin}{text}{end}")
 
 
 def without_parts(page: str) -> str:
-    """Only what people wrote."""
+    """The page without its generated parts."""
     return _PART.sub("", page)

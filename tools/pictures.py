@@ -27,7 +27,7 @@ SCREEN = ("plan . --snapshot before.yaml", "status . --snapshot snapshot.yaml --
 
 _COLUMNS = 80
 _WIDTH = 1120
-"""The size of the window with the dashboard, in pixels."""
+"""The width of the dashboard's window in pixels."""
 _TERMINALS = {
     "light": TerminalTheme(
         (246, 247, 249),
@@ -42,7 +42,7 @@ _TERMINALS = {
          (110, 220, 230), (163, 173, 184)],
     ),
 }  # fmt: skip
-# rich's own format downloads a font
+# rich's own format would download a font
 _TERMINAL = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
 <style>
@@ -72,11 +72,11 @@ _DARK = {
     "#a78bfa": "#5b45a8", "#0f766e": "#0f766e", "#9a5b2e": "#9a5b2e", "#475569": "#64748b",
     "#b3261e": "#ff9ea3",
 }  # fmt: skip
-"""The colours of a simulation on a dark page."""
+"""The colours for a dark page, by the simulation's own colours."""
 
 
 def write() -> None:
-    """Write all pictures, but the dashboard only if its page has changed: browsers differ in pixels."""
+    """Write all pictures. Skip the dashboard if its page has not changed: browsers differ in pixels."""
     PICTURES.mkdir(exist_ok=True)
     for name, text in drawings().items():
         (PICTURES / name).write_text(text)
@@ -103,7 +103,7 @@ def drawings() -> Mapping[str, str]:
 
 
 def dashboard() -> str:
-    """The page of five workers, each at a different point of its rollout."""
+    """The dashboard's page with five workers. Each worker is at a different point in its rollout."""
     operator = str(EXAMPLE / "operator.yaml")
     return output(
         *(FLEET, "status", "workers.yaml", "--snapshot", "snapshot.yaml", "--operator-config", operator),
@@ -112,7 +112,7 @@ def dashboard() -> str:
 
 
 def fingerprint(page: str) -> str:
-    """A hash of the page that is stored with its picture, to detect that the page has changed."""
+    """A hash of the page. It is stored with the picture, so that a change to the page is noticed."""
     return f"{sha256(page.encode()).hexdigest()}\n"
 
 

@@ -16,10 +16,11 @@ _OF_CHART = (
 
 
 def plugin_text() -> str:
-    """`plugin.yaml`: how Argo CD runs a render, and what an application may set for it.
+    """The text of `plugin.yaml`: the command that renders, and the options that an application may set.
 
-    It has no discovery: an application that names no plugin would become a plain folder of YAML as soon as
-    the sidecar is away, and lose what the folder does not hold. A version would be part of the plugin's name.
+    It has no discovery rules. With them, an application need not name the plugin. Then, without the sidecar,
+    Argo CD would treat its folder as plain YAML, and prune all objects that are not in the folder. It has no
+    version, because Argo CD would add it to the plugin's name.
     """
     parameters = [
         {
@@ -45,16 +46,16 @@ def plugin_text() -> str:
 
 
 def actions_values_text() -> str:
-    """`deploy/actions/values.yaml`: the buttons of rollouts, for the argo-cd Helm chart."""
+    """The text of `deploy/actions/values.yaml`: rollout buttons for the argo-cd Helm chart."""
     [config_map] = read_documents((_DEPLOY / "actions" / "argocd-cm.yaml").read_text())
     head = "# For the argo-cd Helm chart; written by `make documentation` from argocd-cm.yaml.\n"
     return head + write_documents([{"configs": {"cm": config_map["data"]}}])
 
 
 def chart_values_text(*, with_programs: bool = False) -> str:
-    """`deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart.
+    """The text of `deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart.
 
-    With programs, `deploy/templating/values.yaml`: the same, and what charts and overlays need.
+    With programs, it is the text of `deploy/templating/values.yaml`. That adds helm and kustomize.
     """
     names = (
         "sidecar.yaml",
@@ -75,7 +76,7 @@ def chart_values_text(*, with_programs: bool = False) -> str:
     copying = [item | {"image": _OF_CHART} for pod in pods for item in pod.get("initContainers", ())]
     values = {
         "repoServer": {
-            # as in Argo CD's own manifests; by the chart's default, Argo CD's container would get the token
+            # as in Argo CD's own manifests; by default, the chart would give Argo CD's container the token
             "automountServiceAccountToken": False,
             "extraContainers": [{key: value for part in parts for key, value in part.items()} | lists],
             **({"initContainers": copying} if copying else {}),

@@ -71,7 +71,7 @@ DOCUMENTS = (
         "workers[].phase workers[].reason workers[].because workers[].waitsUntil"
         " workers[].versions[].status workers[].versions[].percentage workers[].versions[].openWorkflows"
         " workers[].unserved",
-        "To list the versions that drain",
+        "To list the draining versions",
         "twgen status . -o json | jq -r '.workers[].versions[] | select(.status == \"Draining\") | .buildID'",
     ),
     Printed(
@@ -98,13 +98,13 @@ DOCUMENTS = (
     Printed(
         "DrainReport",
         "twgen drain . -o json",
-        "The workflows that hold old versions.",
+        "The workflows that keep old versions running.",
         "drainreport",
         "kind workers { worker versions { buildID status workflows groups failing replicas"
         " drainedWithinSeconds } }",
         "workers[].versions[].workflows workers[].versions[].groups workers[].versions[].oldestSeconds"
         " workers[].versions[].replicas workers[].versions[].drainedWithinSeconds unread",
-        "To count the workflows that hold each version",
+        "To count the workflows that keep each version running",
         "twgen drain . -o json | jq -r '.workers[].versions[] | \"\\(.buildID) \\(.workflows)\"'",
     ),
     Printed(
@@ -155,7 +155,7 @@ DOCUMENTS = (
 
 
 DOCUMENTS_PART = "documents"
-"""Its name in the page."""
+"""The name of the generated part in the page."""
 
 
 def documents_part() -> str:
@@ -169,7 +169,7 @@ def json_documents() -> dict[str, Any]:
     """A document of each kind, made by twgen."""
     recorded = read_documents((EXAMPLE / "snapshot.yaml").read_text())
     ledger = read_documents((EXAMPLE / "twgen.lock" / "shop.payments.yaml").read_text())
-    # these documents come from servers
+    # these documents need servers, so the files of the example cannot produce them
     diagnosed = findings(
         Installation(clock_ahead=timedelta(seconds=45)),
         Plan(NOW, ()),
@@ -243,7 +243,7 @@ def _excerpt(value: Any, shown: Any) -> Any:
 
 
 def _compact(value: Any, indent: str) -> str:
-    """JSON with long lines where they fit."""
+    """JSON in which each value is on one line if it fits."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent + line) <= _WIDTH or not isinstance(value, dict | list):
         return line

@@ -47,21 +47,21 @@ class Ramp(NamedTuple):
     """The result of one ramp."""
 
     started: int
-    """The workflows on its version before it was taken back or became current."""
+    """The number of workflows that started on the target before it was taken back or became current."""
     is_taken_back: bool
 
     @property
     def is_noticed_at_once(self) -> bool:
-        """The ramp was taken back during its first step."""
+        """Whether the ramp was taken back during its first step."""
         return self.is_taken_back and self.started <= IN_FIRST_STEP
 
 
 @cache
 def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
-    """Simulate ramps of a version with this failure rate. The planner checks each one every half a minute.
+    """Simulate ramps of a version with this failure rate. The planner checks each ramp every 30 seconds.
 
-    Workflows start evenly and fail by chance. At each check the planner is asked once how many failures are
-    too many, because all ramps have the same number of workflows then.
+    Workflows start evenly and fail by chance. At each check, all ramps have the same number of workflows, so
+    the planner is asked only once how many failures are too many.
     """
     draws, worker = Random(_SEED), _ramping()  # noqa: S311 - a simulation
     going, ended, before, now = [0] * number, list[Ramp](), 0, timedelta()
@@ -110,7 +110,7 @@ def _ramping() -> SimulatedWorker:
 
 
 def _started(now: timedelta) -> int:
-    """The workflows that have started on the target by this time after its ramp began."""
+    """The number of workflows that have started on the target this long after its ramp began."""
     started, begin = 0.0, timedelta()
     each = IN_FIRST_STEP / (_STEPS[0].percentage * (_STEPS[0].pause / _APART))
     for step in _STEPS:
@@ -122,7 +122,7 @@ def _started(now: timedelta) -> int:
 
 
 def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]) -> int:
-    """The largest of these counts of failures with which the ramp continues. -1: it continues with none."""
+    """The largest of these numbers of failures with which the ramp continues, or -1 if it never does."""
     others: set[tuple[object, ...]] = set()
 
     def is_taken_back(failed: int) -> bool:
@@ -138,7 +138,7 @@ def _most_that_pass(worker: SimulatedWorker, started: int, counts: Iterable[int]
     ordered = [-1, *sorted(set(counts))]
     most = ordered[bisect_left(ordered, x=True, lo=1, key=is_taken_back) - 1]
     if len(others) > 1:
-        raise AssertionError(f"ramps that pass go different ways, and are no longer one: {others}")
+        raise AssertionError(f"the planner decided differently about ramps that continue: {others}")
     return most
 
 

@@ -1,4 +1,4 @@
-"""Make the page of all reasons from the tables themselves."""
+"""Make the page of all reasons from the planner's tables."""
 
 import ast
 import inspect
@@ -40,7 +40,7 @@ _OUTSIDE = (
     *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
     *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED, RoutingReason.HOOK_SKIPPED),
 )
-"""The reasons of a rollout in a cluster that cannot begin or continue."""
+"""The reasons why a rollout in a cluster cannot begin or continue."""
 _ORDER = """\
 ## Which reason wins
 
@@ -50,8 +50,9 @@ _MARKS = """\
 ## Marks
 
 A mark records a decision about a version. It is an entry in the version's metadata in Temporal, as JSON, with
-the author (`by`), the time (`at`), the reason (`because`) and the stay (`stay`). A stay begins when the
-version is created, gets a share, becomes current, or loses its share. The value `false` takes a mark back.
+the author (`by`), the time (`at`), the reason (`because`) and the beginning of a period (`stay`). A period
+begins when the version is created, gets a share, becomes current, or loses its share. The value `false`
+withdraws a mark.
 
 | mark | written by, and its effect | counts until |
 | --- | --- | --- |"""
@@ -64,7 +65,7 @@ class _Entry(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The heading. If both tables have the reason, only the one of traffic has a longer heading."""
+        """The heading. If both traffic and versions have the reason, traffic gets a longer heading."""
         is_of_both = isinstance(self.reason, RoutingReason) and self.reason in map(str, VersionReason)
         return f"{self.reason} of traffic" if is_of_both else self.reason
 
@@ -74,7 +75,7 @@ class _Entry(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The table on the page with this reason."""
+        """The title of the table that contains this reason."""
         needs_you, wait_first, nothing = _GROUPS
         if not self.what_to_do.startswith("Nothing"):
             return needs_you

@@ -1,8 +1,8 @@
-"""Record examples/three-versions from a real Temporal server: three versions in flight, and their ledger.
+"""Record the three versions in examples/three-versions from a real Temporal server, and write their ledger.
 
-Run it by `make example` when the snapshot format changes. In `before.yaml` the newest version has just been
-committed, in `snapshot.yaml` it has its first share. There is no cluster here: the Deployments are those that
-twgen renders, as an API server returns them.
+Run `make example` when the snapshot format changes. In `before.yaml`, the newest version has just been
+committed. In `snapshot.yaml`, it has its first share. There is no cluster: the Deployments are those that
+twgen renders, in the form that an API server returns.
 """
 
 import shutil
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def write_with_cluster(name: str, snapshot: str, replicas: Mapping[str, int]) -> None:
-    """Write a snapshot with Deployments of versions that have these numbers of pods."""
+    """Write a snapshot, and add Deployments with these numbers of pods to its versions."""
     file = EXAMPLE / name
     file.write_text(snapshot)
     rendered = _twgen("render", EXAMPLE, "--snapshot", file, "-q")

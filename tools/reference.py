@@ -37,12 +37,13 @@ A run ends with an error that names the limit if it exceeds one of these:
 | YAML that aliases add | 8 MiB |
 | depth of nesting | 100 levels |
 | printed YAML | 96 MiB |
-| a snapshot, an answer of Argo CD or Kubernetes, or a whole list | 52 MiB, enough for 20,000 versions |
+| a snapshot, a response of Argo CD or Kubernetes, or a whole list | 52 MiB, enough for 20,000 versions |
 
 Within these limits, twgen needs less than 512 MiB of memory.
 
-If PATH is a folder, twgen reads all files below it except hidden ones. A link to outside the folder, a broken
-link, a pipe or a socket in it is an error. You may name a pipe yourself: `twgen validate <(cue export)`.
+If PATH is a folder, twgen reads all files in it and below except hidden ones. The folder must not contain a
+pipe, a socket, a broken link, or a link to outside the folder. PATH itself may be a pipe: `twgen validate
+<(cue export)`.
 """
 _ALSO = {
     1: (
@@ -53,7 +54,7 @@ _ALSO = {
 }
 _NOT_ERRORS = {
     0: "Done.",
-    errors.TwgenError.exit_code: "A bug. It prints a report to send, which contains no data that was read.",
+    errors.TwgenError.exit_code: "A bug. twgen writes a report to send. It contains no data that was read.",
     129: "The terminal was closed (SIGHUP).",
     130: "Interrupted.",
     131: "Ended by SIGQUIT.",

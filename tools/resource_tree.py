@@ -15,7 +15,7 @@ _SHORT = {
 }  # fmt: skip
 _CAPTION = (
     "A drawing, not a screenshot: the objects that `twgen render` prints for examples/three-versions,",
-    "placed as in Argo CD's resource tree. Health of the Deployments as in the snapshot of the example.",
+    "placed as in Argo CD's resource tree. The health of the Deployments is from the example's snapshot.",
 )
 _HEALTHY, _PROGRESSING = "Healthy", "Progressing"
 
@@ -41,7 +41,7 @@ class _Node(NamedTuple):
     kind: str
     name: str
     health: str
-    """Empty: Argo CD has no health for this kind, or it is unknown in the example."""
+    """The health, or empty if Argo CD has none for this kind, or if the example does not show it."""
     wave: str
     below: "Sequence[_Node]" = ()
 
@@ -49,8 +49,8 @@ class _Node(NamedTuple):
 def resource_tree(rendered: str, snapshot: str, theme: str) -> str:
     """The drawing, as SVG.
 
-    An object that the Application manages is next to it, whatever its owner references say. A Deployment has
-    its Pods below it.
+    Each object that the Application manages is linked to it, even if the object has owner references. Pods
+    are linked to their Deployment.
     """
     [document] = read_documents(snapshot)
     deployments = [item for worker in document["workers"] for item in worker["deployments"]]
@@ -92,7 +92,7 @@ def _node(item: Mapping[str, Any], live: Mapping[str, Any]) -> _Node:
     kind, metadata = item["kind"], item["metadata"]
     name, wave = metadata["name"], metadata.get("annotations", {}).get(_WAVE, "")
     if kind == "Job":
-        return _Node(kind, name, _PROGRESSING, wave)  # it waits until the pause of the step is over
+        return _Node(kind, name, _PROGRESSING, wave)  # the Job waits until the step's pause is over
     if kind != "Deployment":
         return _Node(kind, name, "", wave)
     status = live[name]["status"]

@@ -45,7 +45,7 @@ DOCUMENTS = {
     "timeline": _Document(Timeline, TIMELINE),
     "validation": _Document(Validation, VALIDATION),
 }
-"""By the names of their schemas."""
+"""The kinds of documents, by the names of their schemas."""
 
 
 def schema_text(document: str) -> str:

@@ -78,7 +78,7 @@ def main(asked: Sequence[str]) -> None:
 
 
 def _measured(commands: Sequence[Sequence[str]], at_once: int) -> str:
-    """The total cost of the commands, with this many at a time."""
+    """A line with the total cost of the commands. `at_once` of them run at the same time."""
     started, most, waiting = time.monotonic(), 0, list(commands)
     running: dict[subprocess.Popen[bytes], float] = {}
     longest, failed, mine = 0.0, 0, psutil.Process()

@@ -1,4 +1,4 @@
-"""The schema of each kind of spec, from the classes that declare its fields, and from some rules."""
+"""Makes the schema of each kind of spec from the classes that declare its fields, and from some rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -38,7 +38,7 @@ def _not_both(*names: str) -> Schema:
 
 
 def _with(name: str, schema: Schema) -> Schema:
-    """A mapping with a field that fits a schema."""
+    """The schema of a mapping whose field of this name fits a schema."""
     return {"required": [name], "properties": {name: schema}}
 
 
@@ -114,7 +114,7 @@ _RULES: dict[Any, Schema] = {
 
 
 def _key_of(noun: str, about: str) -> Schema:
-    """A reference to a key with the input of a gate."""
+    """The schema of a reference to the key that contains a gate's input."""
     descriptions = {
         "name": f"The name of the {noun}.",
         "key": f"The key of the {noun} that holds the input.",
@@ -184,7 +184,7 @@ def _field(entry: Field) -> Schema:
 
 
 def _nested(kind: Any, **_: Any) -> Shape:
-    """A shape for a class. It has only a schema."""
+    """A shape for a class. It has only a schema, and cannot read or write values."""
     return Shape(_unused, _unused, _GIVEN.get(kind, {}).get("") or _mapping(kind))
 
 
@@ -361,7 +361,7 @@ SPECS = {
         },
     ),
 }
-"""By the names of their schemas."""
+"""The kinds of specs, by the names of their schemas."""
 _TEXTS = {"type": ["object", "null"], "additionalProperties": {"type": ["string", "null"]}}
 
 
@@ -434,7 +434,7 @@ def _with_old_name(
         changed["required"] = [name for name in schema["required"] if name != new[0]]
         either = {"anyOf": [{"required": [name]} for name in (new[0], first)]}
         changed["allOf"] = [*schema.get("allOf", ()), either]
-    # a rule for the field under its present name, or under a third name
+    # a rule that requires the field, under its present name or a third one, also accepts this old name
     changed["allOf"] = [
         rule | {"anyOf": [*rule["anyOf"], {"required": [first]}]} if _is_about(rule, new[0], first) else rule
         for rule in changed.get("allOf", ())

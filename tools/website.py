@@ -18,17 +18,17 @@ _SITE = ROOT / "site"
 _LINK = re.compile(r"\]\(\.\./([^)#]+)(#[^)]*)?")
 """A link from a page to a file outside `docs`, and its anchor."""
 _FROM_THE_ROOT = re.compile(r"""(\]\(|src="|srcset="|href=")(?!https?:|\.\./|#)(?:docs/)?""")
-"""The beginning of a link in the README, with the folder of the pages."""
+"""The beginning of a link in the README, including the folder `docs`, if it is there."""
 _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
-"""A quotation in the README that begins with bold words: GitHub and PyPI have no other form of a box."""
+"""A quotation in the README that begins with bold words. GitHub and PyPI support no other kind of box."""
 
 
 def main() -> None:
     """Build the site from a copy of the pages and of all files outside `docs` that they link to."""
     shutil.rmtree(_COPY, ignore_errors=True)
-    # maintainers read the records of decisions in the repository
+    # leave out the records of decisions: maintainers read them in the repository
     shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
-    # a schema with `$id` has this address
+    # if a schema has an `$id`, this is its address
     shutil.copytree(ROOT / "schemas", _COPY / "schemas")
     (_COPY / "index.md").write_text(home((ROOT / "README.md").read_text()))
     linked = set()
@@ -40,7 +40,7 @@ def main() -> None:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
-    # zensical is by the makers of Material for MkDocs, whose support ends in May 2027; it checks links itself
+    # zensical comes from the makers of Material for MkDocs, which ends in May 2027. It also checks links
     built = subprocess.run(
         [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", _configuration()],
         cwd=_BUILD,
@@ -83,7 +83,7 @@ def _box(warning: re.Match[str]) -> str:
 
 
 def _place(path: str) -> str:
-    """The copy of a file. Most become text: browsers download YAML, and Markdown would become a page."""
+    """The path of a file's copy. Most become text: browsers download YAML, and Markdown becomes a page."""
     if path == "README.md":
         return "index.md"
     if path.startswith("schemas/"):

@@ -1,3 +1,3 @@
-"""GitOps manifests for Temporal workers: plans versions, renders Deployments, moves traffic step by step."""
+"""GitOps for Temporal workers: twgen plans versions, renders Deployments, and moves traffic step by step."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Entry point of `twgen` and of `python -m twgen`."""
+"""The entry point of `twgen` and `python -m twgen`."""
 
 import gc
 
@@ -8,7 +8,7 @@ from twgen.cli.signals import answer_at_once
 def main() -> None:
     """Run the program and exit."""
     answer_at_once()  # before the imports below, which take most of a short run
-    gc.disable()  # twgen makes few reference cycles, and large renders and each start are faster
+    gc.disable()  # this makes starts and large renders faster, and twgen creates few reference cycles
     from twgen.cli.main import main as run
 
     run()

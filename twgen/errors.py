@@ -1,10 +1,10 @@
-"""The expected errors, one class for each exit code of the command line."""
+"""The expected errors. Each exit code has its own class."""
 
 from collections.abc import Iterable
 
 
 class TwgenError(Exception):
-    """An expected failure. Its message is one line for people, and its class decides the exit code."""
+    """An expected failure. The message is one line for people, and the class determines the exit code."""
 
     exit_code = 70
 
@@ -48,7 +48,7 @@ class OwnedBySomebodyElse(TwgenError):
 
 
 def first_failure(failure: BaseException) -> BaseException:
-    """The first failure of an exception group; any other exception is returned unchanged."""
+    """The first failure in an exception group. Any other exception is returned unchanged."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure

@@ -137,7 +137,7 @@ def test_dashboard_has_only_what_the_schema_of_grafana_has() -> None:
         ('"w": 6', '"w": "wide"'),
         ('"type": "stat"', '"type": 7'),
         ('"type": "stat"', '"type": "stats"'),
-        ('"title": "Rollouts that fail"', '"title": 5'),
+        ('"title": "Failing rollouts"', '"title": 5'),
         ('"title": "Temporal workers by twgen"', '"title": 5'),
         ('"schemaVersion": 42', '"schemaVersion": "x"'),
         ('"schemaVersion": 42,', ""),

@@ -1,1 +1,4 @@
-"""The command line: options in, one call, text out; the only code that reads clock and environment."""
+"""The command line. It parses options, calls the other packages, and prints text.
+
+Only this package reads the clock and the environment.
+"""

@@ -1,4 +1,7 @@
-"""`worker/NAME` instead of PATHs: requests to a rollout in the cluster, without specs and Temporal."""
+"""Commands with `worker/NAME` instead of PATHs: they send requests to a rollout in the cluster.
+
+They read neither spec files nor Temporal.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,11 +28,11 @@ from twgen.versioning.names import rollout_name, rollout_selector
 
 _BETWEEN_LOOKS = 1.0
 _TAKEN_WITHIN = timedelta(seconds=60)
-"""The Job reads requests every few seconds."""
+"""The longest wait for a response. A Job reads requests every few seconds."""
 
 
 def specs_of_named(settings: Settings, named: Named) -> Specs:
-    """The specs in the intent of a worker's rollout."""
+    """The specs in the intent of this worker's rollout."""
 
     async def read(opened: Connections) -> Specs:
         client, name = opened.cluster_for(f"{KIND}{named.worker}"), rollout_name(named.worker)
@@ -45,7 +48,7 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 def request(
     params: Mapping[str, Any], verb: Verb | None, *, full: bool = False, skip_gate: bool = False
 ) -> bool:
-    """Send a request to the rollout of `worker/NAME`, and print the answer; False: PATHs are given."""
+    """Send a request to the rollout of `worker/NAME`, and print the answer. False if PATHs are given."""
     settings = settings_of(params)
     named = named_worker(settings)
     if not named:
@@ -65,13 +68,13 @@ def request(
 
 
 def request_by(settings: Settings, verb: Verb, status: RolloutStatus, *, full: bool = False) -> Request:
-    """A new request by the caller, who has seen this status."""
+    """A new request from the caller. It is about the target and the reason in this status."""
     identity = settings.planning_caller.identity.removeprefix("twgen/")
     return Request(uuid4().hex[:16], verb, status.target, clock(), identity, full, str(status.reason))
 
 
 async def refused_or_sent(opened: Connections, named: Named, request: Request, status: RolloutStatus) -> str:
-    """Send a request if the status allows it, and again if the status has changed; returns any refusal."""
+    """Send a request if the status allows it, and return any refusal. If the status changed, try again."""
     client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), opened.deadline()
     while not (why := refused_at_once(status, request)):
         try:
@@ -86,7 +89,7 @@ async def refused_or_sent(opened: Connections, named: Named, request: Request, s
 async def _requested(
     opened: Connections, named: Named, verb: Verb, params: Mapping[str, Any], *, full: bool
 ) -> Answer | None:
-    """The answer to the request; None: a dry run sent none."""
+    """Send the request and return the answer, or None for a dry run."""
     status = await _status(opened, named)
     request = request_by(opened.settings, verb, status, full=full)
     same = same_that_waits(status, request)
@@ -147,16 +150,16 @@ def _no_rollout(named: Named) -> NegativeAnswer:
 async def _answer(
     opened: Connections, named: Named, sent: Request, answered_before: set[str], restarted: str
 ) -> Answer:
-    """The answer, once it is final; raises OutOfTime if no Job takes the request.
+    """Wait for the final answer. Raises OutOfTime if nothing answers the request.
 
-    `restarted` is the sentence about the restart of a Job that had ended.
+    `restarted` is a sentence about the Job that twgen restarted because it had ended, or empty.
     """
     wanted, own, asked_at = sent, annotation_of(sent.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(opened, named)
         pending = [each.request for each in status.pending if each.request]
-        # an equal request by another person may have replaced it
+        # another person's equal request may have replaced this one
         wanted = next((each for each in pending if each.asks_for == wanted.asks_for), wanted)
         answer = next((each for each in status.answers if each.request.id == wanted.id), None)
         if answer and answer.is_final:

@@ -1,4 +1,4 @@
-"""`twgen dashboard`: the page, the buttons that the account may use, and the answers to presses."""
+"""`twgen dashboard`: shows the page, offers buttons that the account may use, and carries out presses."""
 
 import gc
 import json
@@ -40,9 +40,9 @@ _NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT = 80
 _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with --listen
 _PATIENCE = 30.0
-"""Seconds that a press waits for the API server."""
+"""The number of seconds that a press waits for the API server."""
 _RIGHTS_LAST = 300.0
-"""Seconds until the rights of the account are checked again."""
+"""The number of seconds until the account's rights are checked again."""
 
 
 @click.command(cls=Grouped)
@@ -65,25 +65,27 @@ _RIGHTS_LAST = 300.0
     operator_config="Use the `links` of this OperatorConfig.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
-    """Open a page that shows every rollout of a cluster, with buttons that pause, abort and retry.
+    """Open a page that shows every rollout of a cluster. Its buttons pause, abort and retry rollouts.
 
-    The page shows the statuses that rollouts wrote in the cluster, as `twgen status --from-cluster` does. It
-    reads neither Git nor Temporal. A worker has buttons only if your account may patch its status ConfigMap
-    (`payments-rollout-status`). They send the same requests as `twgen abort worker/NAME`. The printed URL
-    contains a token. Only this machine can open the page. With --listen at another address, other machines
-    can open it too, and it has no buttons.
+    Like `twgen status --from-cluster`, the page shows the statuses that rollouts wrote in the cluster. It
+    reads neither Git nor Temporal. A worker has buttons only if your account may patch the worker's status
+    ConfigMap (`payments-rollout-status`). A button sends the same request as a command, such as `twgen abort
+    worker/NAME`.
+
+    The printed URL contains a token, and only this machine can open the page. If --listen names another
+    address, other machines can open the page too, but it has no buttons.
 
     \b
     twgen dashboard -A
     twgen dashboard -n shop --no-browser
     """
-    gc.enable()  # it may run for days
+    gc.enable()  # the command may run for days
     settings = settings_of(params)
     namespace = namespace_of(settings, everywhere=params["all_namespaces"])
     servers, token = Servers(settings), secrets.token_urlsafe(16)
     presses = Presses(settings, servers)
     host = (listen or _LOOPBACK).rpartition(":")[0]
-    # on another address, anyone who knows the URL would act as this account
+    # on another address, buttons would let anyone who knows the URL act as this account
     has_buttons = host in _NAMES_OF_LOOPBACK
     board = Board(interval, links=settings.operator.links)
     if has_buttons:
@@ -116,14 +118,14 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
                     if board.failure != str(error):
                         warn([f"{error}; trying again"])
                     board.failure = str(error)
-                    servers.close()  # a certificate may have been renewed since it was read
+                    servers.close()  # a certificate may have been renewed since twgen read it
 
 
 @contextmanager
 def _leading_to(url: str) -> Iterator[Path]:
-    """A file that redirects a browser to the URL; only this user can read it.
+    """A file that redirects a browser to the URL. Only this user can read the file.
 
-    Every user of the machine can read the arguments of a browser.
+    The browser gets the file instead of the URL, because every user can see a program's arguments.
     """
     with TemporaryDirectory(prefix="twgen-") as folder:
         path = Path(folder, "dashboard.html")
@@ -132,7 +134,7 @@ def _leading_to(url: str) -> Iterator[Path]:
 
 
 class _Guard:
-    """Rejects requests without the token, and requests from other sites in a visitor's browser."""
+    """Rejects requests without the token, and requests that other sites make through the browser."""
 
     def __init__(
         self, answer: Callable[[Request], Response], press: Callable[[Request], Response], token: str
@@ -141,13 +143,13 @@ class _Guard:
         self._press = press
         self._token = token
         self.hosts: Collection[str] = ()
-        """The accepted Host headers; empty: any."""
+        """The accepted Host headers. Empty accepts any."""
 
     def answer(self, request: Request) -> Response:
-        """The page, or a refusal."""
+        """The page, the result of a press, or a refusal."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
-        # a browser sends the origin of every POST, but of no link
+        # a browser sends an Origin header with every POST, but not when it follows a link
         is_press = request["REQUEST_METHOD"] == "POST"
         origins = {f"http://{host}"} if is_press else {None, f"http://{host}"}
         is_allowed = (not self.hosts or host in self.hosts) and origin in origins
@@ -155,16 +157,16 @@ class _Guard:
             why = b"open the URL that `twgen dashboard` printed: it contains the token\n"
             return Response("403 Forbidden", "text/plain", why)
         if request["PATH_INFO"] != "/":
-            return Response("404 Not Found", "text/plain", b"there is only the page /\n")
+            return Response("404 Not Found", "text/plain", b"the only page is /\n")
         return self._press(request) if is_press else self._answer(request)
 
 
 def _hosts(host: str, port: int) -> Collection[str]:
-    """The Host headers to accept; empty, for any, if the server listens on every address."""
+    """The Host headers to accept. Empty accepts any, because the server listens on every address."""
     if host in _EVERYWHERE:
         return ()
     names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host.lower(),)
-    # browsers leave out the usual port
+    # browsers leave out the default port
     return {f"{name}:{port}" for name in names} | (set(names) if port == _USUAL_PORT else set())
 
 
@@ -180,21 +182,21 @@ class Press(NamedTuple):
 
 
 class Presses:
-    """Accepts presses in the threads that serve the page, and carries them out in the thread that reads."""
+    """Accepts presses in the threads that serve the page. The thread that reads carries them out."""
 
     def __init__(self, settings: Settings, servers: Servers) -> None:
         self._settings, self._servers = settings, servers
         self._waiting: Queue[tuple[Press, Future[str]]] = Queue()
         self._known: dict[str, tuple[bool, float]] = {}
-        """Whether the account may send requests to a worker, and until when that is known."""
+        """Whether the account may send requests to a worker, and when that must be checked again."""
 
     def offers(self, status: RolloutStatus) -> Collection[Verb]:
-        """The buttons of a worker; none if the account may not send requests to it."""
+        """The buttons of a worker. There are none if the account must not send requests to it."""
         may, _ = self._known.get(status.worker, (False, 0.0))
         return offered(status) if may else ()
 
     def ask_rights(self, statuses: Sequence[RolloutStatus]) -> None:
-        """Ask the API server which rollouts with buttons the account may change."""
+        """Ask the API server to which rollouts the account may send requests."""
         now = monotonic()
         asked = {
             status.worker
@@ -209,22 +211,22 @@ class Presses:
             client = opened.cluster_for("dashboard")
             return await refused_needs(client, needs.values(), opened.deadline(), of_caller=True)
 
-        with suppress(TwgenError):  # the page is then without buttons
+        with suppress(TwgenError):  # without an answer, the page has no buttons
             refused = set(self._servers.run((), ask))
             self._known |= {
                 worker: (need not in refused, now + _RIGHTS_LAST) for worker, need in needs.items()
             }
 
     def answer(self, request: Request) -> Response:
-        """The answer to a press, once the reading thread has carried it out."""
+        """The response to a press, after the reading thread has carried it out."""
         if request.get("CONTENT_TYPE") != "application/json":
-            return _text("415 Unsupported Media Type", "a press is JSON")
+            return _text("415 Unsupported Media Type", "the content type must be application/json")
         try:
             value = json.loads(request["wsgi.input"].read())
             worker, verb, target = str(value["worker"]), Verb(value["verb"]), str(value["target"])
             press = Press(worker, verb, target, str(value.get("reason", "")))
         except (ValueError, KeyError, TypeError, RecursionError):
-            return _text("400 Bad Request", "a press has a worker, a verb and a target")
+            return _text("400 Bad Request", "the JSON must contain a worker, a verb and a target")
         done: Future[str] = Future()
         self._waiting.put((press, done))
         try:
@@ -236,7 +238,7 @@ class Presses:
             return _text("409 Conflict", str(error))
 
     def carry_out(self, seconds: float, statuses: Callable[[], Sequence[RolloutStatus]]) -> None:
-        """Wait at most this long for a press, and carry it out."""
+        """Wait at most this long for a press. If there is one, carry it out."""
         with suppress(Empty):
             press, done = self._waiting.get(timeout=seconds)
             try:

@@ -1,4 +1,4 @@
-"""Showing workers while they are watched or rolled out: a tree that is repainted, or lines."""
+"""Shows workers while they are watched or rolled out, as a tree that is repainted or as lines."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,17 +24,19 @@ if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 FRAME_SECONDS = 1.0
-"""Seconds between two frames; ages on the screen count seconds."""
+"""The number of seconds between two frames, because the screen shows ages in seconds."""
 _REST = 9
-"""The pause before the next frame, as a multiple of the time that the last one took: painting must not use
-all processor time."""
+"""The pause before the next frame is this many times as long as painting the last frame took.
+
+This keeps painting from using too much processor time.
+"""
 
 
 @contextmanager
 def display(
     output: str, color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True
 ) -> "Iterator[Screen | Log]":
-    """The screen of a terminal, which says how to leave it; if stdout is not a terminal, a log."""
+    """A Screen if stdout is a terminal, or else a Log. `leaving` is the Screen's hint how to leave it."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return
@@ -44,11 +46,11 @@ def display(
 
 @contextmanager
 def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool) -> "Iterator[Screen]":
-    """The screen of a terminal, which says how to leave it."""
+    """The Screen of a terminal. `leaving` is its hint how to leave it."""
     from rich.console import Console
     from rich.live import Live
 
-    # rich must not decide again whether it is a terminal, and in colour
+    # twgen has already decided whether this is a terminal and whether it gets colour: rich must not
     system: Literal["auto"] | None = "auto" if wants_colour(color) else None
     console = Console(force_terminal=True, color_system=system, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
@@ -64,21 +66,21 @@ class Paintable(Protocol):
 
     @property
     def read_at(self) -> datetime:
-        """When it was read, by the clock of this machine."""
+        """The time of the read, by this machine's clock."""
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """Its state at that time."""
+        """A tree with the state at time `now`."""
 
 
 def layout_for(color: str, *, detailed: bool) -> "Layout":
-    """The layout of text that is printed once, for the abilities of stdout."""
+    """The layout of text that is printed once. It suits what stdout can display."""
     from twgen.reporting.status.trees import Layout
 
     return Layout(wants_colour(color), width(), not writes_unicode(), detailed=detailed)
 
 
 class Screen:
-    """A terminal on which the state of every worker is painted repeatedly."""
+    """Paints the state of every worker repeatedly on a terminal."""
 
     def __init__(self, live: "Live", color: str, leaving: str, *, detailed: bool) -> None:
         self._live, self._color, self._leaving = live, color, leaving
@@ -86,26 +88,26 @@ class Screen:
         self._size = live.console.size
         self._shown: tuple[Callable[[], Paintable], str] | None = None
         self._due = 0.0
-        """When the next frame may be painted, by the clock of `monotonic`."""
+        """The `monotonic` time at which the next frame may be painted."""
 
     def show(self, reading: Paintable, failure: str = "") -> None:
-        """Paint the last read, as of now, with the failure of a newer one (empty: none)."""
+        """Paint the last successful read with its current ages, and the failure of a newer read, if any."""
         self._shown = (lambda: reading), failure
         self._paint()
 
     def show_part(self, _: Observation, whole: Callable[[], Observation]) -> None:
-        """Paint the `whole` of all workers after a read of one, unless frames are too costly for that."""
+        """After a read of one worker, paint all workers (`whole`), unless the last frame was too costly."""
         self._shown = whole, ""
         self.repaint()
 
     def repaint(self) -> None:
-        """Paint the last read again, as of now, unless the last frame was costly."""
+        """Paint the last read again with its current ages, unless the last frame was too costly."""
         if monotonic() >= self._due:
             self._paint()
 
     def _paint(self) -> None:
         began, console = monotonic(), self._live.console
-        if self._size != console.size:  # the terminal has wrapped the last frame's lines again
+        if self._size != console.size:  # a resized terminal wraps the lines of the last frame differently
             console.clear()
             self._size = console.size
         if self._shown:
@@ -115,12 +117,12 @@ class Screen:
         self._due = ended + _REST * (ended - began)
 
     def leave(self) -> None:
-        """Paint the last frame, without the hint how to leave."""
+        """Paint the last frame without the hint how to leave."""
         self._leaving = ""
         self._paint()
 
     def say(self, line: str) -> None:
-        """Print a line that stays, above the painted frame."""
+        """Print a permanent line above the painted frame."""
         self._live.console.print(printable(f"{clock():%H:%M:%S} {line}"), markup=False)
 
     def _frame(self, reading: Paintable, failure: str) -> "Group":
@@ -144,18 +146,18 @@ class Screen:
 
 
 class Log:
-    """Lines on stdout: one for each change since the last time, or a JSON document when there is any."""
+    """Prints one line for each change, or with JSON one document after each read with changes."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._printed: list[StatusLine] = []
         self._parts: dict[str, list[StatusLine]] = {}
-        """The last lines of each worker that is shown by itself."""
+        """The last lines of each worker that `show_part` has printed."""
         self._of_all: list[StatusLine] = []
         self._failure = ""
 
     def show(self, observation: Observation, failure: str = "") -> None:
-        """Print the changes since the last read; print a failure once."""
+        """Print the changes since the last read. Print each new failure once."""
         if failure not in {"", self._failure}:
             warn([f"{printable(failure)}; trying again"])
         if self._failure and not failure:
@@ -166,7 +168,7 @@ class Log:
         self._print(news(before, self._printed), status, lambda: status)
 
     def show_part(self, part: Observation, whole: Callable[[], Observation]) -> None:
-        """Print the changes of one worker; as JSON, the `whole` of all workers if there are any."""
+        """Print the changes of one worker. With JSON, print all workers (`whole`) if there are changes."""
         [worker] = part.plan.workers
         name, lines = worker.spec.worker_deployment, status_lines(part.status)
         changes = news([*self._parts.get(name, ()), *self._of_all], lines)
@@ -180,10 +182,10 @@ class Log:
             write("".join(f"{format_time(status.now)} {printable(line)}\n" for line in changes))
 
     def repaint(self) -> None:
-        """Does nothing: printed lines stay."""
+        """Do nothing, because printed lines cannot be repainted."""
 
     def say(self, line: str) -> None:
-        """Print a line with its time; with JSON on stdout, print it on stderr."""
+        """Print a line with its time. With JSON, print it on stderr instead of stdout."""
         if self._as_json:
             warn([line])
         else:

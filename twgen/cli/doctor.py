@@ -1,4 +1,4 @@
-"""`twgen doctor`: reads the parts of an installation, and reports those that it cannot read."""
+"""`twgen doctor`: reads the parts of an installation, and reports its findings and unreadable parts."""
 
 import asyncio
 from collections import defaultdict
@@ -77,7 +77,7 @@ _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
 WRITES = (
     "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
 )
-"""Why the doctor does not check the rights to write in Temporal."""
+"""The reason why the doctor does not check rights to write in Temporal."""
 
 
 @click.command(cls=Grouped)
@@ -87,8 +87,8 @@ WRITES = (
 def command(output: str, argocd_namespace: str, color: str, **params: Any) -> None:
     """Check rights, clocks, Argo CD's settings, Temporal, workers and rollouts for problems.
 
-    With PATHs, it checks the workers of these specs. Without PATHs, it checks the workers that have a
-    rollout in the cluster. Changes nothing. Exits with 1 if it finds a problem; advice is not a problem.
+    With PATHs, it checks the workers in these specs. Without PATHs, it checks the workers that have a
+    rollout in the cluster. Changes nothing. Exits with 1 if it finds a problem. Advice is not a problem.
 
     \b
     twgen doctor
@@ -118,18 +118,18 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
 
 
 class Examined(NamedTuple):
-    """The findings, from the parts of an installation that were read."""
+    """The result of an examination."""
 
     diagnosis: Diagnosis
     workers: int
     """The number of workers to read."""
     is_installed: bool
-    """Argo CD or tick was found."""
+    """Whether Argo CD or tick was found."""
 
 
 @dataclass
 class Examination:
-    """The servers of an installation, and the parts of it that were read so far."""
+    """Reads an installation, and stores the parts that were read so far."""
 
     opened: Connections
     argocd_namespace: str
@@ -139,10 +139,10 @@ class Examination:
     specs: Sequence[WorkerSpec] = ()
     """The specs in these intents."""
     not_checked: dict[str, str] = field(default_factory=dict)
-    """The reason, by part."""
+    """The parts that were not checked, each with the reason."""
 
     async def of(self, specs: Specs | None) -> Examined:
-        """Read the workers of these specs, or without specs the workers with rollouts in the cluster."""
+        """Examine the workers in these specs, or without specs those with a rollout in the cluster."""
         client, operator = self.opened.kubernetes, self.opened.settings.operator
         spec_workers = specs.workers if specs else ()
         if client:
@@ -183,8 +183,8 @@ class Examination:
     async def _planned(
         self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]
     ) -> tuple[Plan, World, list[str]]:
-        """The plan of the workers that can be read and planned, their world, and the failures of others."""
-        # a missing template is a finding, and must not prevent other findings
+        """The plan for the workers that can be planned, the world, and the failures of the other workers."""
+        # a missing template must be one finding, and not an error that prevents other findings
         specs = [
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
@@ -204,7 +204,7 @@ class Examination:
                     sound.append(spec)
                 except TwgenError as error:
                     unplanned.append(str(error))
-        # a worker that cannot be planned still has a spec
+        # leave out the worlds of the other workers: without a spec, they would count as removed from Git
         names = {spec.key for spec in sound}
         sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
         plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
@@ -215,11 +215,11 @@ class Examination:
         return AnswerDeadline(self.opened.settings.timeout)
 
     def _namespaces_of(self, workers: Sequence[WorkerSpec]) -> list[str]:
-        """The namespaces of these workers, else the chosen one; empty: all."""
+        """The namespaces of these workers. Without workers, the chosen namespace (empty means all)."""
         return sorted({spec.namespace for spec in workers} or {self.opened.settings.namespace})
 
     async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> None:
-        """Read the parts of a cluster, without rights."""
+        """Read all parts of the cluster except rights."""
         namespaces, deadline = self._namespaces_of(workers), self._deadline
         intents = await self._read_or(_IN_CLUSTER, self._rollouts(client, namespaces), None)
         argocd, missing_parts = await self._read_or(
@@ -243,7 +243,7 @@ class Examination:
         self.found = replace(self.found, stuck=stuck, orphans=orphans)
 
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> Mapping[str, Intent]:
-        """Read intents and statuses; returns the intents by worker."""
+        """Read intents and statuses, and return the intents by worker."""
         called = partial(applications_called, client, self.argocd_namespace)
         read = [
             await with_skipped_hooks(
@@ -260,7 +260,7 @@ class Examination:
             f"{intent.namespace}/{intent.worker}": intent for records in read for intent in records.intents
         }
         ended = {key: job for records in read for key, job in records.ended.items()}
-        # also statuses of intents that no rollout has begun
+        # these include intents whose rollouts have not begun
         shown = [status for records in read for status in records.shown]
         reason_of = {status.worker: status.reason for status in shown}
         self.found = replace(
@@ -288,7 +288,7 @@ class Examination:
             skipped={
                 worker: intents[worker].tick_takes_over
                 for worker, reason in reason_of.items()
-                # anyone who may write a status can give it this reason
+                # the intent must exist, because anyone who may write a status can give it this reason
                 if reason == RoutingReason.HOOK_SKIPPED and worker in intents
             },
             applications={
@@ -298,7 +298,7 @@ class Examination:
         return intents
 
     async def _rights(self, client: KubernetesClient, plan: Plan, operator: Operator) -> None:
-        """Find the rights that the caller, Jobs, plugin and tick lack, and accounts that do not exist."""
+        """Find missing rights of the caller, Jobs, the plugin and tick, and accounts that do not exist."""
         deadline, tick = self._deadline, self.found.tick
         namespaces = self._namespaces_of([item.spec for item in plan.workers])
         plugin = self.found.argocd.plugin if self.found.argocd else None
@@ -306,7 +306,7 @@ class Examination:
         needs = list(needs_of_installed(plan, self.intents, plugin, tick, operator))
         user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
         own_needs = [need for need in needs if need.account.user == user]
-        # an account that exists for one purpose needs no other rights
+        # the accounts of the plugin and of tick do not need the rights of a person
         own_needs += () if user in installed else needs_of_caller(user, namespaces)
         refused = await self._read_or(
             "rights in Kubernetes", refused_needs(client, own_needs, deadline, of_caller=True), ()
@@ -330,7 +330,7 @@ class Examination:
         return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
 
     async def _read_or(self, part: str, read: Coroutine[Any, Any, Part], otherwise: Other) -> Part | Other:
-        """The result of `read`; if a server fails, `otherwise`, and `part` (if any) counts as not checked."""
+        """The result of `read`, or `otherwise` if a server fails. Then `part` (if any) is not checked."""
         try:
             return await read
         except (StateUnavailable, OutOfTime) as error:
@@ -346,12 +346,13 @@ def needs_of_installed(
     tick: TickInstallation | None,
     operator: Operator,
 ) -> Iterator[Need]:
-    """The rights that Jobs, plugin and tick need in namespaces of a plan's workers; `intents` by worker."""
+    """The rights that the Jobs, the plugin and tick need for a plan's workers. `intents` are by worker."""
     drivers: defaultdict[str, set[Driver]] = defaultdict(set)
     for item in plan.workers:
         drivers[item.spec.namespace].add(item.spec.policy.driver)
         yield from _needs_of_jobs(item, intents.get(item.spec.worker_deployment), operator)
-    # the plugin reads its own cluster if the operator's file says so; without a file, if a token is mounted
+    # with an operator's file, the file decides whether the plugin reads its own cluster; without one, the
+    # plugin does if a token is mounted
     reads_own = any(not cluster.kubeconfig for cluster in operator.clusters)
     if plugin and (reads_own if operator.file else plugin.mounts_token):
         yield from needs_of_plugin(plugin.account, sorted(drivers))
@@ -360,7 +361,7 @@ def needs_of_installed(
 
 
 def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
-    """The rights that a worker's Jobs need; before its first Job, only if the team made the account."""
+    """The rights that a worker's Jobs need. Before the first Job, only the team's own account is checked."""
     spec, own_account = item.spec, item.spec.policy.service_account_name
     if not spec.policy.driver.has_job or not (intent or (own_account and operator.rollout.image)):
         return
@@ -370,5 +371,5 @@ def _needs_of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) 
     else:
         application = intent.argocd_name if intent else ""
         account = account_of_render(service_account(spec.namespace, name), purpose, name, application)
-    # not the rules in the intent: anyone who may write it chooses them
+    # do not use the rules in the intent: anyone who may write an intent could choose them
     yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached.kinds))

@@ -45,23 +45,24 @@ _REPORTS: dict[str, Callable[[DrainReport, str], str]] = {
 @paths_or_name_argument
 @output_option(*_REPORTS)
 @options(
-    "window", "snapshot", "from_cluster", "all_namespaces", from_cluster="Report on the workers of a cluster."
+    *("window", "snapshot", "from_cluster", "all_namespaces"),
+    from_cluster="Report on the workers that have a rollout in the cluster.",
 )
 @options("worker", *CONNECTION, *INPUT, *NAMES, "quiet", "color")
 def command(output: str, window: timedelta, color: str, **params: Any) -> None:
-    """List the workflows that keep old versions running, and the cost of these versions. Changes nothing.
+    """List the workflows that keep old versions running, and what these versions cost. Changes nothing.
 
     \b
     twgen drain .
     twgen drain worker/payments -n shop
     twgen drain --from-cluster -A -o markdown
 
-    `twgen end` ends or moves these workflows. A snapshot has only the numbers of workflows that were counted,
-    not their types and ages.
+    `twgen end` ends or moves these workflows. With --snapshot, the report shows how many workflows were
+    counted, but not their types and ages.
     """
     report = _report(params, window)
     failure = StateUnavailable("; ".join(report.unread)) if report.unread else None
-    # an empty report would mean that no version has workflows
+    # an empty report would wrongly mean that no old version has workflows
     if failure and not report.workers:
         raise failure
     write(_REPORTS[output](report, color))
@@ -70,7 +71,7 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
 
 
 def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
-    """The report on the workers that the options select, with the reasons why others are missing."""
+    """The report on the selected workers, with the reasons why some of them are missing."""
     settings, everywhere = settings_of(params), params["all_namespaces"]
     in_cluster = params["from_cluster"] or everywhere
     if in_cluster and params["paths"]:
@@ -100,7 +101,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
 
 
 def _snapshot_report(settings: Settings, worker: str, window: timedelta) -> DrainReport:
-    """The report that a snapshot allows."""
+    """The report on the workers in a snapshot."""
     specs = load_specs(settings, or_name=True)
     world = load_world(settings, specs, for_routing=False)
     now = planning_time(settings, world)
@@ -112,7 +113,7 @@ def _snapshot_report(settings: Settings, worker: str, window: timedelta) -> Drai
 
 
 async def _drain_report(opened: Connections, specs: Sequence[WorkerSpec], window: timedelta) -> DrainReport:
-    """The report on the workers that can be read, with the reasons why others cannot."""
+    """The report on the workers that can be read, with the reasons why the others cannot."""
     world, failures = await opened.read_each(specs, for_routing=False)
     now = clock()
     readable = [spec for spec in specs if spec.key in world.workers]

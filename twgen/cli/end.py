@@ -34,7 +34,7 @@ from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.workflows import Draining
 
 _NEEDS = {"to_version": "move", "without_replay": "move", "signal_input": "signal"}
-"""Options that have no effect without another one."""
+"""Options that need another option."""
 _POLL_SECONDS = 1.0
 """The time between two reads of a batch operation."""
 
@@ -54,13 +54,13 @@ def command(**params: Any) -> None:
 
     The command shows the change and the number of workflows, asks for confirmation, and starts a batch
     operation in Temporal. Without a terminal, it needs --yes. If the same operation was started before, the
-    command reports the progress.
+    command reports its progress.
     """
     _end_workflows(params, _chosen_action(params))
 
 
 def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
-    """Show the change and the number of workflows, ask, and start the batch operation, once per action."""
+    """Show the change and the number of workflows, ask, and start the action's batch operation only once."""
     settings, spec = the_worker(params)
     build_id = params["of_version"]
 
@@ -87,13 +87,13 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             is_said = False
             while True:
-                # after the confirmation or the wait, the version may be current again
+                # while the person or the command waited, the version may have become current again
                 target = await read_target()
                 checked = replace(batch, query=batch_of(target, build_id, action).query)
                 try:
                     await start(writer, target, entry, checked, f"twgen: {change}")
                     break
-                except OneAtATime:  # a server counts an operation for some moments after its end
+                except OneAtATime:  # the server may count an operation for some moments after its end
                     if not params["wait"]:
                         raise
                     if not is_said:
@@ -103,7 +103,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
                     await asyncio.sleep(_POLL_SECONDS)
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
-            # also if an earlier run was stopped before it could write the mark
+            # an earlier run may have started the operation, but stopped before it could write this mark
             begun_at = (state.started_at if state else None) or target.now
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
@@ -115,7 +115,7 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
 
 def _chosen_action(params: Mapping[str, Any]) -> DrainingAction:
-    """The action in the options; raises InvalidInput if they contradict each other."""
+    """The action that the options describe. Raises InvalidInput if they contradict each other."""
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:
             raise InvalidInput(f"{OPTIONS[name].dashed} needs {OPTIONS[needs].dashed}")
@@ -140,7 +140,7 @@ def _chosen_action(params: Mapping[str, Any]) -> DrainingAction:
 async def _with_version(
     worker: WorkerWorld, spec: WorkerSpec, temporal: TemporalReader, build_id: str
 ) -> WorkerWorld:
-    """The worker with a version that Temporal described by name: the list of 1.29.1 sometimes lacks one."""
+    """The worker, with this version read by its name: in Temporal 1.29.1, the list sometimes lacks one."""
     if not (deployment := worker.temporal):
         return worker
     listed = {version.build_id: version for version in deployment.versions}
@@ -150,7 +150,7 @@ async def _with_version(
 
 
 async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
-    """The newest run of the batch operation; with `again`, a new run if that one has ended."""
+    """The newest run of the batch operation. With `again`, a new run follows one that has ended."""
     first, attempt, state = batch.job_id, 1, await reader.batch(batch.job_id)
     while state and not state.is_running:
         next_batch = replace(batch, job_id=f"{first}-{attempt + 1}")
@@ -164,7 +164,7 @@ async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch
 async def _batch_end(
     servers: WorkerServers, batch: Batch, state: BatchState | None, *, shows: bool
 ) -> BatchState:
-    """Wait until a batch operation ends, and return its state; its progress is shown until then."""
+    """Wait until a batch operation ends, and return its state. `shows`: show the progress meanwhile."""
     while state is None or state.is_running:
         await asyncio.sleep(_POLL_SECONDS)
         state = await servers.batches(clock()).batch(batch.job_id)
@@ -174,7 +174,7 @@ async def _batch_end(
 
 
 async def _started_later(reader: Draining, batch: Batch, state: BatchState | None) -> int:
-    """The number of workflows that match now, but started too late for an ended batch operation."""
+    """The number of open workflows that match, but started too late for the ended batch operation."""
     if not state or state.is_running or not state.started_at:
         return 0
     newest_start = format_time(state.started_at - (batch.what.older_than or timedelta()))
@@ -182,7 +182,7 @@ async def _started_later(reader: Draining, batch: Batch, state: BatchState | Non
 
 
 def _outcome(batch: Batch, state: BatchState | None, started_later: int) -> str:
-    """A sentence about the progress; raises NegativeAnswer if some workflows are left."""
+    """A sentence about the progress. Raises NegativeAnswer if the ended operation left workflows."""
     operation = f"batch operation {batch.job_id}"
     if not state or state.is_running:
         return f"{operation} is running; --wait waits until it ends"

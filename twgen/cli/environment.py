@@ -1,4 +1,4 @@
-"""The environment of twgen (a terminal, or the plugin of Argo CD), and the settings that depend on it."""
+"""The environment of twgen (a terminal or Argo CD's plugin), and the settings that depend on it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from twgen.specs.spec_document import NamespaceRule
 
 COMPLETION = "_TWGEN_COMPLETE"
-"""The variable by which a shell asks for completions."""
+"""The variable that a shell sets to request completions."""
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
 _OF_APPLICATION = "ARGOCD_ENV_"
 """The prefix that Argo CD adds to the names in `plugin.env` of an Application."""
@@ -29,46 +29,46 @@ _VARIABLE = f"{_OF_APPLICATION}TWGEN_"
 
 
 class ApplicationSetting(NamedTuple):
-    """An option that an application of Argo CD sets."""
+    """An option that an Argo CD application sets."""
 
     value: str
     source: str
-    """The plugin parameter or variable, for people."""
+    """The name of the plugin parameter or variable, for messages."""
     mistake: str = ""
-    """The mistake in its form; empty: there is none."""
+    """The reason why the setting is malformed, or empty if it is not."""
 
 
 class Terminal:
-    """A person's shell, or a job of CI."""
+    """A person's shell, or a CI job."""
 
     timeout = 20.0
-    """Seconds for each answer."""
+    """The number of seconds for each response."""
     is_plugin = False
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""
     """The default name of a Helm release."""
     kube_version = ""
     api_versions: tuple[str, ...] = ()
-    """Of the cluster, for charts that ask helm for it; empty: unknown."""
+    """The cluster's API versions, for charts that test them. Empty if they are unknown."""
     checkout = ""
-    """The folder of all files that may be rendered; empty: the Git repository."""
+    """The folder that contains all files that may be rendered. Empty means the Git repository."""
     why_no_repository = "the specs are not in a Git repository"
-    """The reason why no Git history of the specs exists, if it does not: the end of a sentence."""
+    """The reason to report if the specs have no Git history. It is the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
-        """The rule that gives a document its namespace; `namespace` is the value of `-n`."""
+        """The rule that gives a document its namespace. `namespace` is the value of `-n`."""
         from twgen.specs.spec_document import NamespaceRule
 
         return NamespaceRule(namespace)
 
     def rendering_caller(self, identity: str, _: "Operator") -> "Caller":
-        """The caller of a render: without an identity, unless `--identity` gives one."""
+        """The caller of a render. It has an identity only if `--identity` gives one."""
         from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
     def planning_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """The caller of a plan: the person, unless `--identity` gives another one."""
+        """The caller of a plan. It is the person, unless `--identity` gives another identity."""
         if identity:
             return self.rendering_caller(identity, operator)
         import getpass
@@ -79,27 +79,27 @@ class Terminal:
 
         try:
             user = printable(getpass.getuser())
-        except (KeyError, OSError):  # in a container, a user may have only a number
+        except (KeyError, OSError):  # in a container, a user may have no name
             user = str(os.getuid())
         return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
     def profiles(self, _: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """The person's credentials; connections without credentials are allowed unless that is forbidden."""
+        """The person's credentials. Unlisted connections without credentials are allowed by default."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         listed_profiles = load_profiles(os.environ, use_environment=True)
         return Profiles(listed_profiles, allow_unlisted=allow_unlisted is not False, of_person=True)
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
-        """All of the operator's servers: it is the person's own file."""
+        """All servers in the operator's file, because the person chose that file."""
         return operator.prometheus
 
     def prometheus_remedy(self, _: "Operator") -> str:
-        """The remedy if metrics need another server: the end of a sentence."""
+        """The remedy if a metric's server is not listed. It is the end of a sentence."""
         return "give --prometheus NAME=URL, or an --operator-config that lists it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
-        """The cluster that kubectl would use, or the Pod's own; None, with a warning, if neither exists."""
+        """The cluster that kubectl would use, or the Pod's own. If there is neither, warn and return None."""
         from pathlib import Path
 
         from twgen.clients.kubeconfig import ClusterAccess
@@ -114,12 +114,14 @@ class Terminal:
 
 
 class Plugin:
-    """A config-management plugin: Argo CD stops it after 60 s."""
+    """Argo CD's config-management plugin. Argo CD stops it after 60 s.
+
+    Argo CD starts it in a repository, which may contain any file. It shows its stderr only on failure.
+    """
 
     timeout = 40.0
-    """Seconds for all reading."""
+    """The number of seconds for all reads together."""
     is_plugin = True
-    """Argo CD starts it in a repository, which may contain any file, and shows its stderr only on failure."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application
@@ -127,7 +129,7 @@ class Plugin:
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
-        # outside Argo CD's own namespace, the name of an Application follows `<namespace>_`
+        # if an Application is not in Argo CD's own namespace, its name is preceded by `<namespace>_`
         self.release = self._application.name.rpartition("_")[2]
         self.kube_version = os.environ.get("KUBE_VERSION", "")
         self.api_versions = tuple(filter(None, os.environ.get("KUBE_API_VERSIONS", "").split(",")))
@@ -136,12 +138,12 @@ class Plugin:
         self.settings_of_application = _settings_of_application()
         """The options that the application sets, by name (`strict`).
 
-        A repository can set them through `.argocd-source.yaml`, so only harmless options may come from here.
+        A repository can set them in `.argocd-source.yaml`, so only harmless options are allowed here.
         """
 
     @property
     def why_no_repository(self) -> str:
-        """The reason why no Git history of the specs exists, if it does not: the end of a sentence."""
+        """The reason to report if the specs have no Git history. It is the end of a sentence."""
         if os.environ.get("ARGOCD_APP_SOURCE_REPO_URL", "").startswith("oci://"):
             return "the application's source is an OCI image, which has no Git history"
         if not re.fullmatch(r"[0-9a-f]{40,64}", os.environ.get("ARGOCD_APP_REVISION", "")):
@@ -149,14 +151,14 @@ class Plugin:
         return "Argo CD left out .git (reposerver.plugin.tar.exclusions)"
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
-        """The application's namespace, and no other."""
+        """The rule that allows only the application's namespace."""
         from twgen.specs.spec_document import NamespaceRule
 
         only = namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
         return NamespaceRule(only, only=bool(only))
 
     def rendering_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """The caller of a render: from `--identity`, else from the operator's instance of Argo CD."""
+        """The caller of a render. `--identity` sets its identity, or else the operator's `instance` does."""
         from twgen.model.operator import Caller
 
         name = self._application.name
@@ -166,7 +168,7 @@ class Plugin:
     planning_caller = rendering_caller
 
     def profiles(self, operator: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """The operator's credentials, as far as the application's project may use them."""
+        """Those of the operator's credentials that the application's project may use."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         file = operator.temporal.config_file
@@ -184,14 +186,14 @@ class Plugin:
         return operator.prometheus_of(self._application)
 
     def prometheus_remedy(self, operator: "Operator") -> str:
-        """The remedy if metrics need another server: the end of a sentence."""
+        """The remedy if a metric's server is not listed. It is the end of a sentence."""
         file = operator.file or "the file in TWGEN_OPERATOR_CONFIG"
         return (
             f"the operator must list Argo CD project {self._application.project!r} in `prometheus` of {file}"
         )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
-        """The cluster that the operator has mapped: Argo CD does not pass the destination to a plugin."""
+        """The cluster that the operator's file names: Argo CD does not pass the destination to a plugin."""
         from twgen.clients.kubeconfig import ClusterAccess
 
         cluster = operator.cluster_of(self._application)
@@ -203,25 +205,25 @@ RunContext = Terminal | Plugin
 
 @cache
 def environment() -> RunContext:
-    """The environment of this process; raises InvalidInput if Argo CD's parameters cannot be read."""
+    """The environment of this process. Raises InvalidInput if Argo CD's parameters cannot be read."""
     return Plugin() if is_plugin() else Terminal()
 
 
 def usual_kubeconfig() -> str:
-    """The kubeconfig that kubectl would read; it might not exist."""
+    """The kubeconfig that kubectl would read. The file might not exist."""
     # Path.expanduser raises if the user has no home
     return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")  # noqa: PTH111
 
 
 def _such_as(name: str) -> str:
-    """An example of a parameter."""
+    """An example of a valid parameter."""
     values = {"valueFiles": '"array": ["values.yaml"]', "values": '"string": "replicas: 3"'}
     value = values.get(name, '"string": "true"')
     return f'as {{"name": "{name}", {value}}}'
 
 
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:
-    """The settings in the plugin's variables, and in its parameters, which override them."""
+    """The settings from the plugin's variables and parameters. Parameters override variables."""
     settings: dict[str, ApplicationSetting] = {}
     for variable, value in os.environ.items():
         if variable.startswith(_VARIABLE):
@@ -235,7 +237,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
 
     text = os.environ.get(_PARAMETERS) or "null"
     try:
-        # not by json, which also accepts half a character, which cannot be printed
+        # not with json.loads: it accepts lone surrogates, which cannot be printed
         parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
     except InvalidInput as error:
         raise InvalidInput(f"{_PARAMETERS} is not JSON: {error}") from error
@@ -251,7 +253,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
         if option in parameter_settings:
             raise InvalidInput(f"{source} is set twice: remove one")
         match parameter:
-            # Argo CD merges a parameter in .argocd-source.yaml into the application's own of that name
+            # Argo CD merges a parameter in .argocd-source.yaml into the application's equally named one
             case {"string": str(value)} if not (parameter.keys() & {"array", "map"}):
                 pass
             case {"name": "valueFiles", "array": [*files], **rest} if not rest and all(
@@ -265,5 +267,5 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
 
 
 def _option_name(parameter: str) -> str:
-    """The option that a parameter sets: `value-files` for `valueFiles`."""
+    """The name of the option that a parameter sets: `value-files` for `valueFiles`."""
     return re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", parameter)

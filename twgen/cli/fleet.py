@@ -1,4 +1,4 @@
-"""`twgen status --from-cluster`: the progress of rollouts, from the statuses in their cluster."""
+"""`twgen status --from-cluster`: reads the progress of rollouts from their statuses in the cluster."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -41,21 +41,21 @@ class _Fleet:
     read_at: datetime
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """Their state at that time, a tree for each."""
+        """A tree for each rollout, with its state at that time."""
         from twgen.reporting.status.trees import status_text
 
         return status_text(fleet_status(self.statuses, now, self.orphans), layout)
 
 
 class _Printed:
-    """Prints followed rollouts without a terminal: first all of them, then each change."""
+    """Prints followed rollouts if stdout is not a terminal: first all of them, then each change."""
 
     def __init__(self, output: str) -> None:
         self._output = output
         self._printed: Statuses | None = None
 
     def show(self, fleet: _Fleet, failure: str = "") -> None:
-        """Print the changes, or why the last read failed."""
+        """Print the changes since the last read, and the reason if a newer read failed."""
         if failure:
             warn([f"{failure}; trying again"])
         before, self._printed = self._printed, fleet.statuses
@@ -69,18 +69,18 @@ class _Printed:
             _print(replace(fleet, statuses=statuses, orphans=()), self._output, "never", detailed=True)
 
     def repaint(self) -> None:
-        """Does nothing: printed lines stay."""
+        """Do nothing, because printed lines cannot be repainted."""
 
 
 class Selection(NamedTuple):
     """The rollouts that are shown."""
 
     namespaces: Sequence[str]
-    """The namespaces; an empty name means all."""
+    """The namespaces. An empty name means all namespaces."""
     expected: Sequence[WorkerSpec] = ()
-    """Only the rollouts of these workers, for the build IDs in their specs; empty: all."""
+    """Show only the rollouts of these specs' workers and build IDs. Empty shows all."""
     worker: str = ""
-    """Only the rollout of this worker, as namespace/name; empty: all."""
+    """Show only the rollout of this worker (namespace/name). Empty shows all."""
 
 
 def show_fleet(  # noqa: PLR0913 - the options of a command
@@ -94,8 +94,8 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Print the progress of rollouts.
 
-    With patience, follow them until none can continue by itself, or without end on a terminal without a
-    time limit. Raises as `Patience.goes_on` does.
+    With patience, follow the rollouts until none can continue by itself. On a terminal without a time limit,
+    follow them without end. Raises the same errors as `Patience.goes_on`.
     """
     namespaces, expected, worker = selection
     asked_at, warned = clock(), set[str]()
@@ -115,7 +115,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         deadline = settings.reading_deadline()
         try:
             return orphan_lines(await read_orphans(client, namespaces[:1], workers, deadline))
-        except (StateUnavailable, OutOfTime) as error:  # without the right to list Deployments
+        except (StateUnavailable, OutOfTime) as error:  # the account may lack the right to list Deployments
             warn([f"twgen could not check for leftover Deployments: {error}"])
             return ()
 
@@ -146,7 +146,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:
-    """The namespace whose rollouts are read; empty: all. Raises InvalidInput if none is set."""
+    """The namespace of the rollouts to read, or empty for all. Raises InvalidInput if none is chosen."""
     namespace = "" if everywhere else settings.namespace_rule.default
     if not everywhere and not namespace:
         raise InvalidInput("choose the namespace of the rollouts: give -n NAMESPACE, or -A for all")
@@ -158,7 +158,7 @@ def namespace_of(settings: Settings, *, everywhere: bool) -> str:
 async def read_fleet(
     client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]
 ) -> Statuses:
-    """The statuses that rollouts wrote; `warned` has the warnings that were printed before."""
+    """The statuses that rollouts wrote. `warned` contains the warnings that were already printed."""
     records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     read = partial(applications_called, client, USUAL_NAMESPACE)
     records = await with_skipped_hooks(records, read, settings.timeout, clock())

@@ -1,4 +1,4 @@
-"""Following rollouts: reading and showing them repeatedly, until none continues by itself."""
+"""Reads and shows rollouts repeatedly, until none can continue by itself."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ ShownItem_contra = TypeVar("ShownItem_contra", contravariant=True)
 
 
 class RolloutState(NamedTuple):
-    """A worker, the phase of its rollout, and the reason; its text is a clause of a sentence."""
+    """A worker, the phase of its rollout, and the reason. As text, it is a clause of a sentence."""
 
     worker: str
     phase: Phase
@@ -26,7 +26,7 @@ class RolloutState(NamedTuple):
 
     @classmethod
     def of(cls, plan: WorkerPlan) -> Self:
-        """The state in a plan."""
+        """The state of the rollout in a plan."""
         return cls(plan.spec.worker_deployment, plan.routing.phase, plan.routing.because)
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class RolloutState(NamedTuple):
 
 
 class Patience:
-    """The longest time to follow rollouts that continue by themselves, in seconds; None: without end."""
+    """The time for which to follow rollouts that continue by themselves. None means without end."""
 
     def __init__(self, seconds: float | None, interval: float) -> None:
         self._seconds, self._interval = seconds or inf, interval
@@ -42,17 +42,18 @@ class Patience:
 
     @property
     def has_end(self) -> bool:
-        """Rollouts are followed only for a limited time."""
+        """Whether the time is limited."""
         return self._end < inf
 
     def next_read(self) -> float:
-        """When to read again, by the clock of `monotonic`; the last read is at the end."""
+        """The `monotonic` time of the next read. The last read is at the end of the time."""
         return min(monotonic() + self._interval, self._end)
 
     def goes_on(self, rollouts: Sequence[RolloutState]) -> bool:
-        """At least one of these rollouts continues by itself.
+        """Whether at least one of these rollouts continues by itself.
 
-        Raises OutOfTime if that takes too long, and NegativeAnswer if none does and one is blocked.
+        Raises OutOfTime if one does, but the time is over. Raises NegativeAnswer if none does, and one is
+        blocked.
         """
         if unfinished := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
             if monotonic() >= self._end:
@@ -64,13 +65,13 @@ class Patience:
 
 
 class View(Protocol[ShownItem_contra]):
-    """Shows the result of a read: on a painted terminal, or as lines."""
+    """Shows the result of a read, either painted on a terminal or as lines."""
 
     def show(self, item: ShownItem_contra, failure: str, /) -> None:
-        """Show the last read, and why a newer one failed (empty: none did)."""
+        """Show the last successful read. `failure` is the reason why a newer read failed, or empty."""
 
     def repaint(self) -> None:
-        """Show the last read again, with ages as of now."""
+        """Show the last read again, with updated ages."""
 
 
 def follow(
@@ -82,9 +83,9 @@ def follow(
 ) -> None:
     """Show the `item`, then each new read, until no rollout continues by itself.
 
-    On a terminal without --within: until Ctrl-C. Raises as `Patience.goes_on` does.
+    On a terminal without --within, it continues until Ctrl-C. Raises the same errors as `Patience.goes_on`.
     """
-    gc.enable()  # it may run for hours
+    gc.enable()  # this may run for hours
     pool, failure = ThreadPoolExecutor(1), ""
     try:
         while True:
@@ -111,5 +112,5 @@ def follow(
 
 
 def not_settled(seconds: float, rollouts: Sequence[str]) -> str:
-    """The sentence that these rollouts, given as clauses, have not ended within their time."""
+    """A message that these rollouts (as clauses) have not settled in time."""
     return f"not settled within {spoken(timedelta(seconds=seconds))}: {'; '.join(rollouts)}"

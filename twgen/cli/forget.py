@@ -27,15 +27,15 @@ from twgen.reporting.json_text import json_text
 @output_option("text", "json")
 @options("keep", "dry_run", "yes", "worker", *CONNECTION, *INPUT, *NAMES, "quiet")
 def command(output: str, keep: int | None, **params: Any) -> None:
-    """Delete the records of old versions in Temporal: drained, without pods, pollers and open workflows.
+    """Delete Temporal's records of old versions that have no pods, no pollers and no open workflows.
 
     \b
     twgen forget worker/payments -n shop
     twgen forget . --keep 10 --dry-run
 
     Temporal keeps at most 100 versions of a worker, and refuses new ones after that. A version is old if it
-    has been drained for longer than scaledownDelay and deleteDelay together. The target and the newest
-    drained versions always stay. The command shows the versions and asks for confirmation.
+    has been drained for longer than scaledownDelay plus deleteDelay. twgen always keeps the target and the
+    newest drained versions. The command shows the versions and asks for confirmation.
     """
     settings, spec = the_worker(params)
     name, kept = spec.worker_deployment, keep or spec.policy.keep_records or KEPT
@@ -59,7 +59,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
             say(f"{name}: would {will}")
             return ForgetReport(name, (), ())
         confirm(f"{name}: {will}", yes=params["yes"])
-        # the person may have taken long to answer
+        # read again, because the person may have taken long to answer
         still_old = {record.build_id for record in (await read())[0]}
         chosen = [record for record in records if record.build_id in still_old]
         return await delete_records(worker.temporal(identity), name, chosen)

@@ -32,10 +32,11 @@ from twgen.reading.temporal.workflows import Histories
 @options("worker", "via", "ca_file", "timeout", "allow_unlisted_connections", "only_listed_connections")
 @options(*INPUT, "namespace", "quiet")
 def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
-    """Write histories of a worker's workflows into a folder, for a program that replays them.
+    """Write a worker's workflow histories into a folder. A replay program can read them there.
 
-    It chooses the newest histories of each workflow type, open workflows first, alternating between versions.
-    Histories contain workflow inputs and activity results: anyone who can read the folder can read those.
+    For each workflow type, it chooses the newest histories. It prefers open workflows, and alternates between
+    versions. Histories contain workflow inputs and activity results: anyone who can read the folder can read
+    those.
 
     \b
     twgen histories . --folder /tmp/histories
@@ -45,7 +46,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     """
     if not folder:
         raise InvalidInput("give --folder: the folder to write the histories to")
-    # histories need no cluster
+    # the command does not read Kubernetes
     settings, worker = _settings_and_worker({**params, "no_cluster": True})
 
     async def work(opened: Connections) -> Written:
@@ -69,7 +70,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
 
 
 def _settings_and_worker(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
-    """The settings, and the worker whose histories are written."""
+    """The settings, and the worker whose histories to write."""
     name = params["deployment_name"]
     if not name:
         return the_worker(params)

@@ -34,19 +34,20 @@ _DEPLOYMENT = "deployment/"
 @options(
     *("folder", "from_cluster", "namespace", "timeout", "kubeconfig", "context", "quiet"),
     folder="Write the specs into this folder.",
-    from_cluster="Import the controller's objects of a namespace, and each deployment/NAME given"
-    " instead of PATHs, with its autoscalers and budgets.",
-    namespace="Use this Kubernetes namespace for documents that do not set one; with --from-cluster,"
-    " read this namespace.",
+    from_cluster="Import the controller's objects in a namespace. If deployment/NAME is given, import that"
+    " Deployment too, with its autoscalers and budgets.",
+    namespace="Use this Kubernetes namespace for documents that do not set one. With --from-cluster, read"
+    " this namespace.",
 )
 def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
     """Write specs for running workers, from the controller's objects or from Deployments without versions.
 
-    Each object gets a file of its own. An existing file of a controller's object is updated, and keeps its
-    comments and order. An existing file from a Deployment stays as it is. A comment marks each value that you
-    must fill in because the Deployment does not contain it. The ledger next to the specs records the target
-    of each worker, and its older versions if their Deployments were read, so that Git can restore them from
-    the first day.
+    Each object gets its own file. If the file of a controller's object exists, twgen updates it and keeps its
+    comments and order. If the file of a Deployment exists, twgen does not change it. Comments mark the values
+    that you must fill in because the Deployment does not contain them.
+
+    The ledger next to the specs records each worker's target. If the Deployments of older versions were read,
+    it records these versions too, so that twgen can restore them from Git.
 
     \b
     twgen import --from-cluster -n shop --folder workers
@@ -85,7 +86,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
             f" `twgen lock {folder}`"
         )
         return
-    # an image that never ran with versioning is not a version: twgen must not restore it
+    # these images never ran with versioning, so they are not versions that twgen may restore
     plain = {f"{namespace}/{name}" for _, namespace, name in workers}
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, without=plain)
     _say_what_is_recorded(recorded, folder)
@@ -106,7 +107,7 @@ def _from_files(settings: Settings) -> Sequence[Document]:
 
 
 def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
-    """The documents to import from a namespace; warns about kinds that the cluster does not know."""
+    """The documents to import from a namespace. Warns about kinds that the cluster does not have."""
     from twgen.cli.live import Connections, Servers
 
     namespace = settings.namespace_rule.default
@@ -131,7 +132,7 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
 
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
-    """The specs that are to be written, and why others are not: the folder has them already."""
+    """The specs to write, and a warning for each spec that the folder already contains."""
     existing = read_paths([str(place)], Sources()).documents if any(place.iterdir()) else ()
     files = {identity_of(document.value): document.source for document in existing}
     new, unchanged = [], []
@@ -148,7 +149,7 @@ def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Importe
 
 
 def _edited(file: Path, spec: Imported) -> str:
-    """The new content of the file; raises InvalidInput if it contains something else."""
+    """The new content of the file. Raises InvalidInput if the file contains anything but this spec."""
     try:
         text = file.read_bytes().decode() if file.exists() or file.is_symlink() else ""
         documents = read_documents(text)
@@ -160,7 +161,7 @@ def _edited(file: Path, spec: Imported) -> str:
         return commented(spec.document, spec.comments)
     if len(documents) > 1 or identity_of(documents[0]) != spec.identity:
         raise InvalidInput(f"{file} contains something else: move it away, or give another --folder")
-    # labels and annotations in the file belong to its owners
+    # the team may have changed labels and annotations in the file: keep them
     new_document = {**documents[0], "spec": spec.document["spec"]}
     changed = edited(text, new_document, lambda value: write_documents([value]))
     if changed is None:

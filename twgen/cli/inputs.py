@@ -1,4 +1,4 @@
-"""The input of a command: specs, world, and the time that the plan is for."""
+"""Loads the input of a command: the specs, the world, and the time of the plan."""
 
 import time
 from collections import defaultdict
@@ -52,28 +52,28 @@ if TYPE_CHECKING:
     from twgen.cli.live import Servers
 
 _COMPLETES_WITHIN = 2.0
-"""Seconds: a person waits in the middle of a line."""
+"""The time limit of a completion in seconds. A person waits for it while typing."""
 _MOST_FOR_HISTORY = 10.0
-"""Seconds that reading Git may add to a render, which Argo CD stops after 60."""
+"""The number of seconds that reading Git may take. Argo CD stops a render after 60 seconds."""
 _NO_SPEC = Rule("ledger-without-spec", "No spec describes the worker of this ledger.")
 _MOST_REPEATED = 20
-"""Warnings about documents in one worker's intent: each becomes an Event."""
+"""The maximum number of warnings about documents in an intent, because each one becomes an Event."""
 
 
 def load_specs(
     settings: Settings, *, needs_worker: bool = False, or_name: bool = False, renders_again: bool = False
 ) -> Specs:
-    """The specs of the paths; raises InvalidDocuments with all problems, and prints the warnings.
+    """The specs in the paths. Raises InvalidDocuments with all problems, and prints the warnings.
 
-    A missing worker is also a warning; raises InvalidInput if one is needed. With `or_name`, `worker/NAME`
-    means the specs that the rollout of a worker in the cluster was rendered with. `renders_again` is as for
-    `parse`; strict commands and the plugin do it too.
+    If there is no worker, it prints a warning, or raises InvalidInput if `needs_worker`. With `or_name`,
+    `worker/NAME` means the specs in the intent of that worker's rollout in the cluster. `renders_again` is as
+    for `parse`. Strict commands and the plugin always render again.
     """
     if or_name and (named := named_worker(settings)):
         from twgen.cli.by_name import specs_of_named
 
         return specs_of_named(settings, named)
-    # planning a single file uses the same ledger as planning its folder, or locking it
+    # read ledgers too, so that a plan for a single file uses the same ledger as a plan for its folder
     documents = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     renders_again = renders_again or settings.strict or settings.environment.is_plugin
     specs = parse(settings, documents, renders_again=renders_again)
@@ -85,13 +85,13 @@ def load_specs(
         settings.warn(_lines(settings, specs.deprecations + (() if settings.strict else specs.warnings)))
         raise InvalidDocuments([*documents.unreadable, *_lines(settings, problems)])
     settings.warn(_lines(settings, specs.deprecations + warnings))
-    # the last worker may have been removed; in Argo CD, a render continues with its remaining versions
+    # the last worker may have been removed from Git: in Argo CD, its remaining versions are still rendered
     is_refused = settings.strict and not settings.environment.is_plugin
     if not specs.workers and (needs_worker or is_refused):
         raise InvalidInput(no_worker(settings, specs))
     if not specs.workers:
         settings.warn([no_worker(settings, specs)])
-    # two Argo CDs with an Application of the same name would both count as the owner
+    # without an identity, two Argo CDs that have an Application with the same name would both be the owner
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
     if nameless and settings.environment.is_plugin and not settings.rendering_caller.identity:
         raise InvalidInput(
@@ -102,15 +102,15 @@ def load_specs(
 
 
 def _is_of_policy(unknown_field: Problem) -> bool:
-    """A policy has the field: no API server drops it, and a misspelt `workerRef` would mean every worker."""
+    """Whether a policy has it. No API server drops it, and a misspelled `workerRef` means every worker."""
     kind = kind_of(unknown_field.document.value)
     return kind is not None and kind.name == POLICY
 
 
 def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> Specs:
-    """The specs in the documents, with the problems that follow from the operator's choices.
+    """The specs in the documents, including problems that follow from the operator's settings.
 
-    `renders_again`: a chart is rendered a second time, to find pods that are never the same.
+    `renders_again`: render a chart a second time, to find pods that differ at each render.
     """
     operator = settings.operator
     has_hooks = operator.rollout.driver is Driver.HOOK
@@ -119,14 +119,14 @@ def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> S
         settings.namespace_rule,
         operator.attached.kinds,
         drivers_with_objects(operator),
-        # all workers of an application together decide whether they have hooks
+        # whether workers have hooks is decided below, for all workers of an application together
         default_driver=Driver.AUTO if has_hooks else operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
     if has_hooks:
         workers, warnings = with_hooks(specs.workers)
         specs = specs._replace(workers=workers, warnings=(*specs.warnings, *warnings))
-    # its manifests run in a cluster: with --strict, the address of a proxy in the pods would be an error
+    # in a cluster, a local address gets a warning, except with --strict: a proxy in the pods may use it
     if settings.environment.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if operator.file or settings.environment.is_plugin:
@@ -147,7 +147,7 @@ def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> S
 def all_problems(
     documents: Documents, specs: Specs, of_manifests: Iterable[Problem] = ()
 ) -> tuple[Problem, ...]:
-    """All problems of the documents, of records next to them, and of manifests."""
+    """All problems in the documents, in the records next to them, and in manifests."""
     from twgen.records.ledger import parse_ledgers
     from twgen.records.operator_config import parse_operator
     from twgen.records.snapshot import parse_snapshot
@@ -166,7 +166,7 @@ def all_problems(
         *islice(records, MOST_REPORTED_IN_ALL),
         *specs.unknown_fields,
     )
-    # a required field that is misspelled, or on the wrong level, is not also missing
+    # do not report a required field as missing if it is only misspelled or on the wrong level
     moved = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
     return tuple(
         problem
@@ -176,10 +176,10 @@ def all_problems(
 
 
 def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
-    """A warning for each ledger of a worker that no spec describes, if its whole folder was read.
+    """A warning for each ledger whose worker no spec describes, if the whole folder was read.
 
-    It is never an error: the worker's versions need the ledger as long as they have work. Next to a chart or
-    a base, it may be the ledger of another environment.
+    It is never an error, because the worker's versions need the ledger as long as they have work. A ledger
+    next to a chart or a base gets no warning: it may belong to another environment.
     """
     if settings.input.kind != DIRECTORY:
         return
@@ -199,16 +199,16 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
 
 
 def no_worker(settings: Settings, specs: Specs) -> str:
-    """The message for input without a worker, with the way to make one from a Deployment."""
+    """The message that the input has no worker. If there is a Deployment, it suggests `twgen import`."""
     kinds = (GroupKind.of(document.value) for document in specs.passthrough)
     more = "; `twgen import` makes one from a Deployment" if GroupKind("apps", "Deployment") in kinds else ""
     return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
-    """The settings, and the worker that `--worker` names, or the only worker.
+    """The settings, and the only worker or the one that `--worker` names.
 
-    Raises InvalidInput in a plugin, or if there is no such worker.
+    Raises InvalidInput if there is no such worker, or if this process is Argo CD's plugin.
     """
     settings, name = settings_outside_argocd(params), params["worker"] or ""
     specs = load_specs(replace(settings, quiet=True), needs_worker=True, or_name=True)
@@ -220,7 +220,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
 
 
 def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """The workers of this name (empty: all of them); raises InvalidInput if there are none."""
+    """The workers with this name, or all if the name is empty. Raises InvalidInput if none has the name."""
     called = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
     if name and not called:
         names = ", ".join(sorted(spec.worker_deployment for spec in workers))
@@ -229,7 +229,7 @@ def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]
 
 
 def planning_time(settings: Settings, world: World) -> datetime:
-    """The time of the plan: for a snapshot its own time, never by accident a later one."""
+    """The time of the plan: `--now`, or else the time at which the world was read or recorded."""
     if settings.snapshot and settings.now and settings.now < world.taken_at:
         written_at = f"which was written at {format_time(world.taken_at)}"
         settings.warn([f"--now is earlier than {settings.snapshot}, {written_at}"])
@@ -244,16 +244,17 @@ def load_world(
     servers: "Servers | None" = None,
     memory: "Memory | None" = None,
 ) -> World:
-    """The state of the specs' workers: from the snapshot or the servers; unknown if offline.
+    """The state of the specs' workers from the snapshot or the servers. Offline, they count as not deployed.
 
-    The caller's servers stay connected, and its memory avoids repeated reads.
+    A caller that reads repeatedly can pass `servers`, which stay connected, and `memory`, which avoids
+    repeated reads of Git.
     """
     if specs.snapshots and not settings.snapshot and not settings.offline:
         file = specs.snapshots[0].source
         remedy = f"use `--snapshot {file}` to plan with it instead of servers"
         settings.warn([f"{file} is a Snapshot, not a spec: {remedy}"])
     if settings.offline:
-        # for an unread cluster, which might have versions, a render would leave out the number of replicas
+        # not an unread cluster: it might have versions, so a render would leave out the number of replicas
         empty = {worker.key: WorkerWorld(*worker.key, deployments=()) for worker in specs.workers}
         world = World(clock(), empty)
     elif settings.snapshot:
@@ -269,22 +270,22 @@ def load_world(
 
 
 class Memory:
-    """Old versions in Git: in the ledger next to the specs, and in the commits that changed the specs."""
+    """Finds old versions in the ledger next to the specs, and in the commits that changed the specs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._documents: tuple[Document, ...] = ()
         self._ledger: dict[str, dict[tuple[str, str], RecordedDeployment]] = {}
-        """By worker, because each read of a rollout recalls one worker."""
+        """The ledger's versions by worker, because each read of a rollout recalls only one worker."""
         self._histories: dict[tuple[str, str, frozenset[str]], GitHistory] = {}
 
     def recall(self, specs: Specs, world: World) -> World:
-        """The world with old versions from Git; reads commits once, only if all else lacks a version."""
+        """Add old versions from Git to the world. Commits are read once, and only for missing versions."""
         settings = self._settings
         if specs.ledgers and specs.ledgers is not self._documents:
             from twgen.records.ledger import recorded_versions
 
-            # in this order, because rollouts of several workers call this in threads
+            # fill the dictionary, then set _ledger, then _documents: several rollouts call this in threads
             by_worker = defaultdict[str, dict[tuple[str, str], RecordedDeployment]](dict)
             for key, recorded in recorded_versions(read_ledgers(specs.ledgers, settings.sources)).items():
                 by_worker[key[0]][key] = recorded
@@ -292,7 +293,7 @@ class Memory:
         own_entries = (self._ledger.get(name, {}) for name, _ in world.workers) if specs.ledgers else ()
         world = world.remembering(dict(chain.from_iterable(own.items() for own in own_entries)))
         now, ends = settings.now or world.taken_at, time.monotonic() + _MOST_FOR_HISTORY
-        # versions with work come first, for every worker: the time may run out
+        # first look for the versions with work of every worker, because the time may run out
         for to_look_for in (versions_to_look_for, left_overs_to_look_for):
             histories = {}
             for spec in specs.workers:
@@ -314,7 +315,7 @@ class Memory:
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
-    """The drivers and Pods of the rollouts in a render; raises the errors of `driver_of_render`."""
+    """The driver and the Pods of the rollouts in a render. Raises the errors of `driver_of_render`."""
     operator, is_plugin = settings.operator, settings.environment.is_plugin
     pods, kinds = operator.rollout, operator.attached.kinds
     prometheus = settings.environment.prometheus(operator)
@@ -336,7 +337,7 @@ def _refuse(settings: Settings, problems: Iterable[Problem]) -> None:
 def refuse_collisions(
     settings: Settings, specs: Specs, workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> None:
-    """Raise InvalidDocuments if two versions, or a version and a document, share an object.
+    """Raise InvalidDocuments if two versions, or a version and a document, define the same object.
 
     Workers with one of these `drivers` also have an object for their rollout.
     """
@@ -345,7 +346,7 @@ def refuse_collisions(
 
 
 def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
-    """Raise InvalidDocuments if a document or the API server says that an attached kind is cluster-scoped."""
+    """Raise InvalidDocuments if a document or the API server defines an attached kind as cluster-scoped."""
     _refuse(settings, cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough)))
     attached = {GroupKind.of(resource.template) for worker in specs.workers for resource in worker.attached}
     kinds = attached - KINDS.keys()
@@ -366,20 +367,20 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 def with_references(
     settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions, with warnings about objects that a version uses but the documents lack."""
+    """The workers' versions. A version gets a warning if it uses an object that has a new name now."""
     objects = frozenset(config_objects(specs.passthrough, settings.namespace_rule.default))
     return with_lost_references(workers, objects)
 
 
 def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]]:
-    """The warnings about documents that the intents of workers repeat, by worker deployment.
+    """The warnings that each worker's intent repeats, by worker deployment.
 
-    The first worker also gets the `general` warnings, which belong to none of these workers.
+    They are about the documents of that worker. The first worker also gets the `general` warnings.
     """
     warnings: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
     for warning in specs.unknown_fields + specs.warnings:
         document = warning.document
-        # without its line: a comment added above it would change the intent
+        # without the line number: a new comment above the document must not change the intent
         warnings[document.source, document.index, document.path].append(Located(warning, None))
     repeated: dict[str, list[str]] = {}
     for worker in specs.workers:
@@ -394,22 +395,22 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
 
 
 def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:
-    """Every warning of a plan, with its worker."""
+    """Every warning in a plan, preceded by the name of its worker."""
     about = (f"{item.spec.worker_deployment}: {text}" for item in workers for text in item.warnings)
     return [*about, *general]
 
 
 def refuse_warnings(warnings: list[str]) -> None:
-    """Raise InvalidDocuments if there are any."""
+    """Raise InvalidDocuments if there are warnings."""
     if warnings:
         raise InvalidDocuments(warnings)
 
 
 def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
-    """The `worker/NAME` completions in the namespace, for a shell; none if the cluster does not answer.
+    """A shell's completions of `worker/NAME` in the namespace. There are none if the cluster does not answer.
 
-    It asks the cluster only after the person has typed `worker/`. A login program gets no terminal: it would
-    ask in the middle of a line, and read whatever the person types after that.
+    Nothing is read until the person has typed a part of `worker/`. A login program gets no terminal: it would
+    prompt in the middle of the command line, and consume what the person types next.
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
@@ -423,7 +424,7 @@ def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
         async def read(opened: Connections) -> list[str]:
             client = opened.cluster_for(f"{KIND}NAME")
             names = await names_of_rollouts(client, namespace, opened.deadline())
-            # a shell inserts them as they are
+            # a shell inserts names without quotes, so only safe ones may be offered
             return list(filter(is_worker_name, names))
 
         with Servers(settings, asks=False) as servers:
@@ -434,10 +435,10 @@ def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
 
 
 class _PathsOrName(Form):
-    """PATHs, or `worker/NAME`, whose names a shell completes from the cluster."""
+    """PATHs or `worker/NAME`. A shell completes NAME from the cluster."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """The names, and the request to the shell to complete file names."""
+        """Return the names, and ask the shell to complete file names too."""
         from click.shell_completion import CompletionItem
 
         names = _names_in_cluster(ctx.params, incomplete)
@@ -445,4 +446,4 @@ class _PathsOrName(Form):
 
 
 paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
-"""Files and folders, `.` by default, `-` for stdin; or `worker/NAME`."""
+"""Files and folders, or `worker/NAME`. The default is `.`, and `-` is stdin."""

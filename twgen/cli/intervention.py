@@ -1,6 +1,6 @@
-"""The commands that change one worker: its rollout or its manager.
+"""The commands that change one worker's rollout or manager.
 
-With PATHs, they change Temporal themselves. With `worker/NAME`, a rollout's Job gets a request.
+With PATHs, a command changes Temporal itself. With `worker/NAME`, it sends a request to the rollout's Job.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
 
 
 def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: str) -> click.Command:
-    """A command without options of its own."""
+    """A command that has only the options that all these commands share."""
 
     @click.command(cls=Grouped, help=text)
     @paths_or_name_argument
@@ -72,7 +72,7 @@ def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: 
 abort = _command(
     interventions.abort,
     Verb.ABORT,
-    """Stop the ramp of a target: it gets no new workflows until `twgen retry`.
+    """Stop a target's ramp. The target gets no new workflows until `twgen retry`.
 
     \b
     twgen abort worker/payments -n shop
@@ -94,7 +94,7 @@ retry = _command(
 pause = _command(
     interventions.pause,
     Verb.PAUSE,
-    """Pause a rollout: its traffic stays as it is until `twgen resume`.
+    """Pause a rollout. Its traffic does not change until `twgen resume`.
 
     \b
     twgen pause worker/payments -n shop
@@ -117,8 +117,8 @@ retire = _command(
     """Send all new workflows to unversioned workers, so that every version drains.
 
     The command is refused unless unversioned workers poll the same task queues as the current version. To
-    undo it, run `twgen resume` and then a rollout. The rollout of a new build ID also undoes it: do not
-    commit one before you want that.
+    undo it, run `twgen resume` and then a rollout. The rollout of a new build ID undoes it too, so do not
+    commit one too early.
 
     \b
     twgen retire . --worker payments
@@ -128,9 +128,9 @@ retire = _command(
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention], asks: str = "") -> None:
-    """Make the decided change, and show the result; if the rollout continues, its Job is restarted.
+    """Make the decided change, restart the Jobs that must continue, and show the result.
 
-    `asks` is the reason to ask for confirmation first; empty: there is no question.
+    `asks` is the reason to ask for confirmation first. If it is empty, there is no question.
     """
     settings, spec = the_worker(params)
     caller = settings.planning_caller
@@ -171,7 +171,7 @@ _of_ownership = options("worker", *CONNECTION, *INPUT, *NAMES, "quiet")
 
 @click.group()
 def ownership() -> None:
-    """Claim or release a worker: once it has a manager, only that manager can change its traffic.
+    """Claim or release a worker. Once it has a manager, only that manager can change its traffic.
 
     `twgen status` shows the manager.
     """
@@ -182,7 +182,7 @@ def ownership() -> None:
 @options("owner", "yes")
 @_of_ownership
 def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Claim a worker that has no manager, or take it over from the manager in --from.
+    """Claim a worker that has no manager, or take it over from the manager that --from names.
 
     \b
     twgen ownership claim . --from temporal-worker-controller/prod
@@ -195,7 +195,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
 @options("yes")
 @_of_ownership
 def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Release a worker: anyone may then change its traffic or claim it.
+    """Release a worker. Anyone can then change its traffic or claim it.
 
     \b
     twgen ownership release .
@@ -204,7 +204,7 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 
 def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
-    """Set the manager that `decide` returns for the worker and the caller's identity; empty: no manager."""
+    """Set the manager that `decide` returns, given the worker and the caller's identity. Empty means none."""
     settings, spec = the_worker(params)
 
     async def work(opened: Connections) -> str:

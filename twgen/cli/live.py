@@ -1,4 +1,4 @@
-"""Reads the servers for a command, with their credentials, the cluster and the deadlines."""
+"""Connects a command to Temporal, Kubernetes and Prometheus, and reads them within deadlines."""
 
 import asyncio
 import logging
@@ -32,22 +32,25 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 _MOST_REFUSALS = {False: 3.0, True: 8.0}
-"""How often a server may reject a request because of its rate limit: some ten seconds for the doctor."""
+"""How often a server may rate-limit a request before twgen gives up. The key is `examines` of `read_each`.
+
+For the doctor, which examines, this takes about ten seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of one event loop, and the reads of a command over them."""
+    """The connections of one event loop. A command reads over them."""
 
     settings: Settings
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers]"
-    """The Prometheus servers that a worker may use; their clients are made once a metric needs one."""
+    """The Prometheus servers that a worker may use. Their clients are created when a metric needs one."""
 
     def cluster_for(self, needed_by: str) -> KubernetesClient:
-        """The cluster; raises InvalidInput without one. `needed_by` is the command or option."""
+        """The cluster. Without one, it raises InvalidInput. `needed_by` is the command or option."""
         if not self.kubernetes:
             raise InvalidInput(
                 f"{needed_by} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
@@ -56,7 +59,7 @@ class Connections:
         return self.kubernetes
 
     def deadline(self) -> Deadline:
-        """The deadline of one request, from now on."""
+        """A new deadline for one request."""
         return Deadline(self.settings.timeout)
 
     async def read(
@@ -70,8 +73,8 @@ class Connections:
     ) -> World:
         """The current state of the workers in Temporal and Kubernetes.
 
-        `unread` gets the workers that cannot be read if others can be; None: then it raises. `goes_on` and
-        `progress` are as in a Reading.
+        If only some workers can be read, `unread` collects the others. If `unread` is None, a worker that
+        cannot be read raises an error. `goes_on` and `progress` are as in a Reading.
         """
         namespace = "" if workers else self.settings.namespace_rule.default
         deadline = self.settings.reading_deadline()
@@ -82,11 +85,11 @@ class Connections:
             if len(failed) == len(workers):
                 raise unread_error(failed)
             unread += failed
-            # a namespace that is not listed may have more of them
+            # only if all reads succeeded: otherwise, a namespace that was not listed may have more of them
             orphans = reading.cluster.orphans(workers) if reading.cluster and not failed else ()
             return replace(world, workers={orphan.key: orphan for orphan in orphans} | {**world.workers})
-        # its own task: with Python 3.11, a task in which a TaskGroup failed counts as cancelled from then on,
-        # and an asyncio.timeout around it does not end with TimeoutError
+        # in a separate task: in Python 3.11, a task in which a TaskGroup failed counts as cancelled from then
+        # on, and an asyncio.timeout around it does not raise TimeoutError
         return await asyncio.create_task(read_world(workers, reading))
 
     async def read_each(
@@ -99,9 +102,9 @@ class Connections:
     ) -> tuple[World, list[Unread]]:
         """The workers that can be read, and the reasons why the others cannot.
 
-        Every answer has its own deadline: the rate limit of a server may make the whole read take long.
-        `examines`: it also reads the autoscalers, and waits longer for a busy server. `check` is the one to
-        which these reads belong.
+        Every response has its own deadline, because a server's rate limit may make the whole read take long.
+        `examines`: read the autoscalers too, and wait longer for a busy server. `check` is the check that
+        these reads are part of.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
         reading = self._reading(deadline, "", check, for_routing=for_routing, goes_on=True)
@@ -120,7 +123,7 @@ class CommonPrometheus:
     """The same Prometheus servers for all workers."""
 
     def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
-        """`remedy` is for metrics that need another server."""
+        """`remedy` is the advice for metrics whose server is not among these."""
         self.servers, self.remedy = servers, remedy
 
     @cached_property
@@ -131,30 +134,30 @@ class CommonPrometheus:
         return PrometheusServers(tuple(by_name.values()), self.remedy)
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":  # noqa: ARG002 - it is the same for all workers
-        """The clients that a worker may use."""
+        """The clients for a worker."""
         return self._clients
 
 
 class Servers:
-    """The servers that a command reads; only this class runs coroutines.
+    """The servers that a command reads. Only this class runs coroutines.
 
-    Connections are kept from one read to the next; each read has its own deadline. A failed read closes them:
-    the next one opens new ones, with the credentials of that time, and never to another cluster.
+    Connections stay open between reads, and each read has its own deadline. A failed read closes the
+    connections. The next read opens new ones with the credentials of that time, but to the same cluster.
     """
 
     def __init__(self, settings: Settings, unread: list[Unread] | None = None, *, asks: bool = True) -> None:
-        """`unread` gets the workers that cannot be read if others can be; None: a read of them raises.
+        """`unread` is as in `Connections.read`.
 
-        `asks`: a login program may ask the person at the terminal.
+        `asks`: whether a login program may prompt the person at the terminal.
         """
         self._settings = settings
         self._unread = unread
         self._asks = asks
         self._connections: Connections | None = None
         self._reached: ClusterAccess | None = None
-        """The cluster that was read; None: none yet."""
+        """The cluster that was read, or None before the first read."""
         self._clients = WeakSet[KubernetesClient]()
-        """All opened clusters, as long as anything uses them."""
+        """All clients that are still in use, so that `close` can close them."""
         self._is_reading = False
 
     def __enter__(self) -> Self:
@@ -164,7 +167,7 @@ class Servers:
         self.close()
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
-        """The current state of the workers in Temporal and Kubernetes; raises if it cannot be read."""
+        """The current state of the workers in Temporal and Kubernetes. Raises an error if a read fails."""
         with counting("workers are read", len(workers), quiet=self._settings.quiet) as items:
             return self.run(
                 workers,
@@ -176,9 +179,9 @@ class Servers:
     def run(
         self, workers: Sequence[InTemporal], work: Callable[[Connections], Coroutine[Any, Any, Answer]]
     ) -> Answer:
-        """The result of a coroutine that uses these workers' connections; a failure closes them."""
+        """Run a coroutine with connections for these workers. A failure closes the connections."""
         self._connections = opened = self._connections or self._open(workers)
-        self._settings = replace(self._settings, quiet=True)  # its warnings were printed before
+        self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         self._is_reading = True
         try:
             answer = opened.runner.run(work(opened))
@@ -191,7 +194,7 @@ class Servers:
 
     @property
     def context(self) -> str:
-        """The context of the kubeconfig that was read; empty: none was, or the account of a Pod."""
+        """The kubeconfig's context, or empty if no cluster was read or the Pod's account was used."""
         opened = self._connections
         reached = opened.kubernetes.reached if opened and opened.kubernetes else self._reached
         return reached.context if reached else ""
@@ -199,7 +202,7 @@ class Servers:
     def _open(self, workers: Sequence[InTemporal]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
-        if workers:  # a rollout of an intent does not know its worker yet
+        if workers:  # without workers, it is unknown which addresses are needed: an intent is read later
             no_effect = "--via has no effect"
             settings.warn(
                 f"no worker's Connection has the address {it}: {no_effect}" for it in sorted(unused)
@@ -217,13 +220,13 @@ class Servers:
         elif settings.kubeconfig or settings.context:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
-            # a command without workers needs the cluster
+            # a command without workers needs the cluster, and raises an error instead of a warning
             access = settings.environment.cluster(settings.operator, quiet=settings.quiet or not workers)
-        # the log lines of a library may quote credentials that it was sent
+        # log lines of libraries may contain credentials
         logging.lastResort = logging.NullHandler()
         kubernetes = None
         if access:
-            # without workers, nothing can be done without it
+            # if there are no workers, the command cannot work without the cluster
             kubernetes = KubernetesClient(replace(access, is_optional=bool(workers)), asks=self._asks)
             self._clients.add(kubernetes)
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
@@ -234,7 +237,7 @@ class Servers:
     def renewed(self, opened: Connections) -> Connections:
         """New connections in the same event loop.
 
-        The old ones are closed. A request that still uses them opens another connection for itself.
+        The old connections are closed. A request that still uses them opens its own connection again.
         """
         if opened.kubernetes:
             self._reached = opened.kubernetes.reached
@@ -242,12 +245,12 @@ class Servers:
         return replace(self._open(()), runner=opened.runner, prometheus_of=opened.prometheus_of)
 
     def close(self) -> None:
-        """Close the connections: the next read opens new ones."""
+        """Close the connections. The next read opens new ones."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
             self._reached = opened.kubernetes.reached
         for client in self._clients:
             client.close()
-        # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
+        # after an interrupt, the thread of `status --watch` may still be reading: it ends with the process
         if opened and not self._is_reading:
             opened.runner.close()

@@ -1,4 +1,4 @@
-"""The program: finds the command, runs it, and returns an exit code for every ending."""
+"""The program. It finds the command, runs it, and turns every outcome into an exit code."""
 
 import os
 import signal
@@ -30,20 +30,20 @@ _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
-"""Options of helm that have another name in twgen."""
+"""Helm's options, with their names in twgen."""
 _OF_KUBECTL = ("-f", "--file", "--filename", "-k", "--kustomize")
-"""Options of kubectl that are arguments of twgen."""
+"""kubectl's options for files and folders. In twgen, these are arguments."""
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
-    """Run the program, and print why it failed."""
+    """Run the program, print the reason if it fails, and return its exit code."""
     ended_by = 0
 
     def terminate(number: int, frame: FrameType | None) -> None:
         nonlocal ended_by
         ended_by = number
-        # as an interrupt does, end the task of a running event loop: an exception that is raised here
-        # gets lost if Python happens to run a destructor or the callback of a weak reference
+        # end the task of a running event loop, as an interrupt does: an exception that is raised here would
+        # get lost if Python happens to be in a destructor or a weak reference's callback
         interrupt = signal.getsignal(signal.SIGINT)
         (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
@@ -55,8 +55,8 @@ def exit_code_of(run: Callable[[], object]) -> int:
             outcome = run()
         finally:
             hold_signals()
-    except BaseException as error:  # noqa: BLE001 - an unexpected error is a bug, also a library's panic
-        hold_signals()  # a second signal may have prevented it above: `timeout` sends two
+    except BaseException as error:  # noqa: BLE001 - unexpected errors and libraries' panics are bugs
+        hold_signals()  # again, because a second signal may have interrupted it above: `timeout` sends two
         code, lines = _ending(error)
         if ended_by and code == _INTERRUPTED:
             code = code_of(ended_by)
@@ -65,7 +65,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
         if reason := first or reason_of(code):
             print_failed_render(reason)
         if lines:
-            release_signals()  # the reader of stderr may let it wait
+            release_signals()  # writing may block if the reader of stderr is slow
         for line in lines:
             say(line)
         return code
@@ -80,20 +80,21 @@ def _answer_lost_error(lost: "sys.UnraisableHookArgs") -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once; all output has been flushed.
+    """End the process at once, after all output has been flushed.
 
-    A thread of Temporal's SDK that still reports an answer aborts an interpreter that is shutting down
-    (https://github.com/temporalio/sdk-python/issues/300). Everything that needs cleanup is a context manager.
+    A normal shutdown could abort: a thread of Temporal's SDK may still deliver a response while the
+    interpreter shuts down (https://github.com/temporalio/sdk-python/issues/300). Everything that needs
+    cleanup is a context manager.
     """
     os._exit(code)
 
 
 def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
-    """The exit code, and the lines with the reason."""
+    """The exit code, and the lines that explain the error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
-        # before 3.12, Python wraps an error of `__set_name__` so, which runs as a class is made
+        # before 3.12, Python wraps an interrupt this way if it arrives in `__set_name__` of a new class
         error = error.__cause__
     match error:
         case TwgenError() | click.ClickException():
@@ -121,10 +122,10 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.format_message().splitlines()
         case _:
-            # click starts a new line for each choice
+            # click puts each choice on its own line
             message = " ".join(error.format_message().split()).rstrip(".")
             if isinstance(error, click.exceptions.NoSuchOption):
-                # without the dashes, which all of them have
+                # compare without dashes, because all options have them
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
                 here = error.ctx.command.params if error.ctx else ()
@@ -142,7 +143,7 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
 
 
 def bug_lines(error: BaseException) -> Sequence[str]:
-    """The lines about an unexpected error, which name the file with its report."""
+    """The message about an unexpected error. It names the file that contains the report."""
     import tempfile
 
     report, head = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
@@ -156,10 +157,10 @@ def bug_lines(error: BaseException) -> Sequence[str]:
 
 
 def bug_report(error: BaseException) -> str:
-    """The chain of errors and where they were raised, the newest last, without their messages.
+    """The chain of errors with their tracebacks, the newest last, but without their messages.
 
-    The message of an unexpected error can quote anything: a token in a header that a library
-    refused, a line of a kubeconfig, the value of a Secret.
+    A message could contain anything, such as a token in a header that a library rejected, a line of a
+    kubeconfig, or the value of a Secret.
     """
     import platform
     import traceback
@@ -187,7 +188,7 @@ _PLUGINS = {"kubectl-twgen": "kubectl twgen", "temporal-twgen": "temporal twgen"
 _OF_TEMPORAL = "temporal twgen"
 _COMPLETE = ("__complete", "__completeNoDesc")
 _FILES, _NO_FILES = ":0", ":4"
-"""Whether a shell also completes file names, in the protocol of Cobra, which both hosts use."""
+"""The codes for shells in Cobra's protocol: complete file names too, or do not. Both hosts use Cobra."""
 _GROUPS = {
     "Look": {
         "plan": "Show the next change to the traffic and to each version, with the reason.",
@@ -195,14 +196,14 @@ _GROUPS = {
         "diff": "Compare the rendered manifests with the cluster.",
         "simulate": "Predict a whole rollout, with the time of each change.",
         "drain": "List the workflows that keep old versions running.",
-        "dashboard": "Open a page that shows and steers the rollouts of a cluster.",
+        "dashboard": "Open a page to watch and steer the rollouts of a cluster.",
         "version": "Print the version of twgen.",
     },
     "Ship": {
         "validate": "Check specs and manifests without reading a server.",
         "render": "Print the manifests of all versions that still have work.",
         "lock": "Record the target versions in the ledger next to the specs.",
-        "rollout": "Move the traffic to the target: run the gate, ramp, make it current.",
+        "rollout": "Roll out the target: run its gate, ramp its traffic, make it current.",
     },
     "Steer": {
         "promote": "Move a rollout to its next step now.",
@@ -215,20 +216,20 @@ _GROUPS = {
         "forget": "Delete the records of old versions in Temporal.",
     },
     "Run in a cluster": {
-        "tick": "Keep Argo CD's rendered manifests current.",
+        "tick": "Keep Argo CD's rendered manifests up to date.",
         "doctor": "Check the installation, and say how to fix each problem.",
         "completion": "Print the script for shell completion.",
     },
     "Move in and out": {
         "import": "Write specs for workers that already run.",
-        "snapshot": "Print the state of Temporal and Kubernetes, for --snapshot.",
+        "snapshot": "Print the state that other commands read with --snapshot.",
         "ownership": "Claim a worker as its manager, or release it.",
     },
 }
-"""The commands and their short help, by the title of their group."""
+"""The commands and their short help, by the title of the group."""
 _LISTED = [name for group in _GROUPS.values() for name in group]
 _COMMANDS = [*_LISTED, "histories"]
-"""All commands. The help does not list `histories`, which Jobs run for a replay."""
+"""All commands. The help does not list `histories`, because only replay Jobs run it."""
 _SAY_INSTEAD = {
     "undo": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",
     "rollback": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",
@@ -239,26 +240,26 @@ _SAY_INSTEAD = {
     "check": "`twgen validate .` checks specs; `twgen doctor` checks the installation",
     "template": "`twgen render .` prints the manifests",
     "build": "`twgen render .` prints the manifests",
-    "init": "`twgen import` writes specs of workers that run; docs/specs.md has an example of each kind",
+    "init": "`twgen import` writes specs for running workers; docs/specs.md has an example of each kind",
     "get": "`twgen status --from-cluster -A` lists all rollouts",
     "list": "`twgen status --from-cluster -A` lists all rollouts",
-    "apply": "`twgen render . | kubectl apply --server-side -f -` applies",
+    "apply": "`twgen render . | kubectl apply --server-side -f -` applies the manifests",
     "delete": "remove the worker's spec from Git: docs/upgrade.md",
 }
-"""Commands of kubectl and Argo Rollouts that people try, and the answer to each."""
+"""Commands of other tools that people may try, with advice for each."""
 _OF_ONE_FILE = {
     "completion": "version",
     "diff": "render",
     **dict.fromkeys(("lock", "snapshot"), "recording"),
     **dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire", "ownership"), "intervention"),
 }
-"""The modules of commands that share a module with other commands."""
+"""The module of each command that shares its module with another command."""
 _RENAMED = {"import": "importing"}
-"""A keyword of Python cannot be the name of a module."""
+"""The modules whose names differ from their commands: a Python keyword cannot be the name of a module."""
 
 
 class _Commands(click.Group):
-    """Imports a command only when it runs: `twgen version` needs no planner."""
+    """Imports a command's module only when the command runs, so `twgen version` imports no planner."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_LISTED)
@@ -300,7 +301,7 @@ def _print_version(context: click.Context, _: click.Parameter, is_given: bool) -
     help="Print the version of twgen.",
 )
 def twgen() -> None:
-    """Render and roll out Temporal workers: one Deployment for each version that still has work.
+    """Render and roll out Temporal workers. Each version that still has work gets its own Deployment.
 
     \b
     Examples:
@@ -317,14 +318,14 @@ def twgen() -> None:
 
 
 def typed_name(program: str) -> str:
-    """The name by which the person started this program."""
+    """The name under which the person started this program."""
     return _PLUGINS.get(program.rpartition("/")[2], "twgen")
 
 
 def arguments_of(name: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments in the order in which a person typed them.
+    """The arguments in the order in which the person typed them.
 
-    The Temporal CLI puts options that it knows itself, such as `-o json`, in front of the command, and turns
+    The Temporal CLI moves its own options, such as `-o json`, in front of the command. It also turns
     `temporal help twgen plan` into `temporal-twgen help plan`.
     """
     if name != _OF_TEMPORAL or asks_for_completion(name, arguments):
@@ -336,12 +337,12 @@ def arguments_of(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def asks_for_completion(name: str, arguments: Sequence[str]) -> bool:
-    """Whether the Temporal CLI asks for the words that could come next."""
+    """Whether the Temporal CLI requests completions."""
     return name == _OF_TEMPORAL and next(iter(arguments), "") in _COMPLETE
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """The lines of an answer in Cobra's protocol; the last word is incomplete."""
+    """The completions of the last word, as lines in Cobra's protocol."""
     from click.shell_completion import ShellComplete
 
     *complete, incomplete = words or [""]
@@ -374,11 +375,11 @@ def _run(name: str) -> object:
         from twgen.cli.options import refuse_settings_of_operator
 
         refuse_settings_of_operator()
-    # not click's own main: it ends differently after an interrupt or a closed pipe
+    # click's own main would exit with other codes after an interrupt or a closed pipe
     with twgen.make_context(name, sys.argv[1:]) as context:
         return twgen.invoke(context)
 
 
 def complete_for_kubectl() -> None:
-    """Answer kubectl, which starts `kubectl_complete-twgen` with the words after `kubectl twgen`."""
+    """Print completions. kubectl runs `kubectl_complete-twgen` with the words after `kubectl twgen`."""
     write("".join(f"{line}\n" for line in completions(sys.argv[1:])))

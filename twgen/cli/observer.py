@@ -1,4 +1,4 @@
-"""Reading the state of every worker."""
+"""Reads the state of every worker."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observation:
-    """The world that was read, the caller, and the plan for it."""
+    """The world that was read, the caller, and the plan for that world."""
 
     world: World
     caller: Caller
     plan: Plan
     read_at: datetime
-    """The time by the clock of this machine; the plan of a rollout may use a slower clock."""
+    """The time by this machine's clock. A rollout may plan by a slower clock."""
     operator: Operator = field(default_factory=Operator)
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
     """The attached objects that were read, by namespace."""
     context: str = ""
-    """The context of the kubeconfig that was read; empty: none was, or the account of a Pod."""
+    """The kubeconfig's context, or empty if no cluster was read or the Pod's account was used."""
 
     @cached_property
     def status(self) -> Status:
-        """The state of every worker, from the plan."""
+        """The state of every worker at the time of the plan."""
         return make_status(self.plan, self.world, self.caller, self.attached)
 
     def status_at(self, now: datetime) -> Status:
@@ -51,19 +51,19 @@ class Observation:
         return make_status(plan, self.world, self.caller, self.attached)
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """The same as a tree for a terminal."""
+        """The state of every worker at that time, as a tree for a terminal."""
         from twgen.reporting.status.trees import status_text
 
         return status_text(self.status_at(now), layout)
 
 
 class Observer:
-    """Reads the state of every worker repeatedly, over connections that it keeps."""
+    """Reads the state of every worker repeatedly, over the same connections."""
 
     def __init__(
         self, settings: Settings, *, needs_worker: bool = False, unread: "list[Unread] | None" = None
     ) -> None:
-        """`unread` gets the workers that cannot be read, and the observation leaves them out."""
+        """`unread` collects the workers that cannot be read. The observation leaves them out."""
         self._settings = settings
         self._unread = unread
         self._needs_worker = needs_worker
@@ -82,7 +82,7 @@ class Observer:
             self._servers.close()
 
     def observe(self) -> Observation:
-        """Read specs and world; raises the errors of both. Only the first call prints warnings."""
+        """Read the specs and the world, and raise the errors of both. Only the first call prints warnings."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
@@ -94,7 +94,7 @@ class Observer:
         return Observation(world, caller, plan, now, settings.operator, attached, context)
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
-        """The state of objects attached to live versions; nothing without a cluster."""
+        """The state of objects that are attached to live versions. It is empty without a cluster."""
         kinds = attached_to_read(worker.versions for worker in plan.workers)
         if not self._servers or not kinds:
             return {}
@@ -108,6 +108,6 @@ class Observer:
 
 
 def observe(settings: Settings, unread: "list[Unread] | None" = None) -> Observation:
-    """Read specs and world once; `unread` as for an Observer."""
+    """Read the specs and the world once. `unread` is as for an Observer."""
     with Observer(settings, unread=unread) as observer:
         return observer.observe()

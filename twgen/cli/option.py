@@ -1,4 +1,4 @@
-"""One option: its names, in variables and plugin parameters too, and the form of its value."""
+"""One option: its names on the command line, in variables and in plugin parameters, and its type."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -14,14 +14,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
-    """A text of a certain form; `meaning` returns its value, or raises ValueError with the mistake."""
+    """The type of an option. `meaning` converts the text, or raises ValueError with the mistake."""
 
     def __init__(self, name: str, meaning: Callable[[str], object] = str) -> None:
         self.name = name
         self._meaning = meaning
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """The value of the text. An empty text, such as an unset variable of a script, is an error."""
+        """Convert the text. An empty text is an error: a script may have used an unset variable."""
         if not value and isinstance(param, click.Option):
             self.fail("must not be empty", param, ctx)
         try:
@@ -30,17 +30,17 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
             self.fail(f"{quoted(value)} {error}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """For a file, the request to the shell to complete file names."""
+        """Ask the shell to complete file names, if the value is a file."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")] if self.name in {"FILE", "PATH"} else []
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # as above
-    """One of a few words."""
+    """The type of an option that accepts only these words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The word, if it is one of them."""
+        """Return the word, or report the allowed words."""
         words = list(map(str, self.choices))
         if value not in words:
             message = f"{quoted(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
@@ -50,54 +50,54 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # as above
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its flags, its help text, and how its value is read."""
+    """One option: its flags, its help text, and the type of its value."""
 
     flags: str
-    """As `-q --quiet`, or with the flag for the opposite: `--once/--until-settled`."""
+    """The short and the long flag, such as `-q --quiet`. A slash precedes the opposite flag."""
     help: str
     type: Form | Choice | None = None
-    """None: a flag."""
+    """None for a flag without a value."""
     default: str = ""
-    """The default text; empty: none."""
+    """The default text, or empty if there is none."""
     multiple: bool = False
-    """It can be repeated."""
+    """Whether the option can be repeated."""
     of_application: bool = False
-    """In Argo CD, the application may set it too; only the operator may set the others."""
+    """Whether an Argo CD application may set the option. If not, only the operator may."""
     renamed: str = ""
-    """Its key, if that is not its name; empty: it is."""
+    """The key, or empty if the key follows from the name."""
 
     @property
     def key(self) -> str:
-        """The parameter of the functions of commands: `value_files`."""
+        """The parameter of a command's function: `value_files`."""
         return self.renamed or self.name.replace("-", "_")
 
     @property
     def name(self) -> str:
-        """Its name on the command line: `value-files`."""
+        """The name on the command line: `value-files`."""
         return _long_name(self.flags.split())
 
     @property
     def dashed(self) -> str:
-        """Its name with the dashes: `--value-files`."""
+        """The name with its dashes: `--value-files`."""
         return f"--{self.name}"
 
     @property
     def parameter(self) -> str:
-        """Its name as a plugin parameter: `valueFiles`."""
+        """The name of the plugin parameter: `valueFiles`."""
         first_word, *words = self.name.split("-")
         return first_word + "".join(map(str.capitalize, words))
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it: `TWGEN_<OPTION>`."""
+        """The environment variable: `TWGEN_VALUE_FILES`."""
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
     def decorator(self, text: str = "") -> Callable[[Command], Command]:
-        """Adds the option to a command, as a parameter of its function; `text` replaces the help."""
+        """A decorator that adds the option to a command's function. `text` replaces the help."""
         how: dict[str, Any] = {"is_flag": True}
         if self.type:
             how = {"type": self.type, "multiple": self.multiple}
-            # unchanged: click would write FAILS
+            # without a metavar, click would show `fails` in capitals
             how |= {"metavar": self.type.name} if isinstance(self.type, Form) else {}
             how |= {"default": self.default, "show_default": True} if self.default else {}
         names = (*self.flags.split(), self.key)
@@ -105,14 +105,14 @@ class Option:
 
 
 class _Scoped(click.Option):
-    """In Argo CD, the application's own setting overrides the operator's variable."""
+    """An option of click. In Argo CD, the application's own setting overrides the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         setting = environment().settings_of_application.get(_long_name(self.opts))
         return (setting and setting.value) or super().resolve_envvar_value(ctx)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """The value; raises InvalidInput with the place, the value and the allowed values."""
+        """Convert the value, or raise InvalidInput with its source, the value and the allowed values."""
         try:
             return super().process_value(ctx, value)
         except click.BadParameter as error:

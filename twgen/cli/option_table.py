@@ -1,4 +1,4 @@
-"""The option table: one row for each option drives click, the environment and the documentation."""
+"""The option table. Each row defines an option for click, the environment variables and the documentation."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def _printable(text: str) -> str:
 
 
 def _identity(text: str) -> str:
-    """The manager identity in Temporal's form."""
+    """The manager identity as Temporal stores it."""
     from twgen.model.forms import IDENTITY
     from twgen.model.operator import manager_identity
     from twgen.model.shapes import fits
@@ -48,21 +48,21 @@ def _duration(text: str) -> timedelta:
 
 
 def _reading_time(text: str) -> float:
-    """The seconds of a duration that is not zero."""
+    """The number of seconds in a duration, which must not be zero."""
     if not (seconds := _duration(text).total_seconds()):
         raise ValueError("is zero, which leaves no time to read anything")
     return seconds
 
 
 def _interval(text: str) -> timedelta:
-    """A duration of at least a second: a simulation uses it as a step."""
+    """A duration of at least one second, because a simulation advances by it."""
     if (length := _duration(text)) < timedelta(seconds=1):
         raise ValueError("is too short: it must be at least 1s")
     return length
 
 
 def _gate(text: str) -> timedelta | None:
-    """The duration of the gate; None: it fails."""
+    """The duration of the gate, or None if it fails."""
     try:
         return None if text == "fails" else _duration(text)
     except ValueError as error:
@@ -94,7 +94,7 @@ def _object(text: str) -> tuple[str, ...]:
 
 
 def _file_of_secret(text: str) -> tuple[str, str]:
-    """The name of a Secret, and the file with its content."""
+    """The name of a Secret, and the file that contains its certificates."""
     secret, _, file = text.partition("=")
     if not secret or not file:
         raise ValueError("is not SECRET=FILE such as temporal-ca=ca.crt")
@@ -112,7 +112,7 @@ def _prometheus(text: str) -> object:
 
 
 def _json(text: str) -> bytes:
-    """JSON, unchanged."""
+    """The unchanged bytes of a JSON text."""
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -143,7 +143,7 @@ def _bytes(text: str) -> int:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names, separated by commas or line breaks."""
+    """The names in a text. Commas or line breaks separate them."""
     names = tuple(name.strip() for name in re.split("[,\n]", text))
     if not all(names):
         raise ValueError("is not NAME,NAME: one name is empty")
@@ -151,14 +151,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _kube_version(text: str) -> str:
-    """A version of Kubernetes, by helm's rules."""
+    """A Kubernetes version that helm accepts."""
     if not re.fullmatch(r"v?\d+(\.\d+){0,2}([-+][0-9A-Za-z.+-]+)?", text, re.ASCII):
         raise ValueError("is not a version such as 1.36 or v1.36.1")
     return text
 
 
 def release_name(text: str) -> str:
-    """The name of a release, by helm's rules; raises ValueError."""
+    """A release name that helm accepts. Any other text raises ValueError."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", text):
         raise ValueError("is not a valid release name: at most 53 lower-case letters, digits, - and .")
     return text
@@ -197,16 +197,17 @@ OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)
 
 _ROWS = (
-    Option("--snapshot", "Read FILE, which `twgen snapshot` printed, instead of the servers.", FILE),
-    Option("--now", "Plan as of this time instead of the snapshot's time or the current time.", TIME),
+    Option("--snapshot", "Read FILE (the output of `twgen snapshot`) instead of the servers.", FILE),
+    Option("--now", "Plan for this time. The default is the snapshot's time or the current time.", TIME),
     Option(
         "--timeout",
-        "Wait this long for each answer of a server (20s); in Argo CD, for all answers together (40s).",
+        "Wait at most this long for each response (20s). In Argo CD, the limit is for all responses"
+        " together (40s).",
         READING_TIME,
     ),
     Option(
         "--identity",
-        "Act as manager identity twgen/NAME, even if a RolloutPolicy sets another.",
+        "Act as manager identity twgen/NAME. This overrides the identity in a RolloutPolicy.",
         Form("NAME", _identity),
         of_application=True,
     ),
@@ -215,40 +216,43 @@ _ROWS = (
     Option("--kubeconfig", "Use this kubeconfig instead of KUBECONFIG.", FILE),
     Option("--context", "Use this context of the kubeconfig.", NAME),
     Option(
-        "--offline", "Read no server. Render each worker as if it had never been deployed, to check it in CI."
+        "--offline",
+        "Read no server. Render each worker as if it had never been deployed. This is useful in CI.",
     ),
-    Option("--no-hooks", "Leave out the objects of rollouts, such as Jobs, for `kubectl diff`."),
-    # as `kubectl apply --server-side` does: with argocd-controller, every object would differ by the tracking
-    # annotation that Argo CD adds
+    Option("--no-hooks", "Leave out rollout objects such as Jobs. This is useful with `kubectl diff`."),
+    # `kubectl apply --server-side` uses this name too. With argocd-controller, every object would differ in
+    # the tracking annotation that Argo CD adds
     Option(
         "--field-manager", "Compare as if this field manager applied the manifests.", NAME, default="kubectl"
     ),
     Option(
         "--allow-unlisted-connections",
-        "Allow connections that no Temporal profile lists, if they need no credentials. This is the default"
-        " outside Argo CD.",
+        "Allow connections that are not in a Temporal profile, if they need no credentials. This is the"
+        " default outside Argo CD.",
     ),
     Option(
         "--only-listed-connections",
-        "Refuse connections that no Temporal profile lists, even if they need no credentials. This is the"
-        " default in Argo CD.",
+        "Refuse connections that are not in a Temporal profile, even if they need no credentials. This is"
+        " the default in Argo CD.",
     ),
     Option(
         "--via",
-        "Reach a Temporal server through another address, such as a forwarded port. Repeatable.",
+        "For the Temporal server at the first address, connect to the second, such as a forwarded port."
+        " Repeatable.",
         Form("ADDRESS=ADDRESS", _addresses),
         multiple=True,
     ),
     Option(
         "--ca-file",
-        "Trust the certificates in FILE for Connections that name SECRET, unless a Temporal profile sets"
-        " certificates. Repeatable.",
+        "Trust the certificates in FILE for Connections that name SECRET. Certificates in a Temporal profile"
+        " take precedence. Repeatable.",
         Form("SECRET=FILE", _file_of_secret),
         multiple=True,
     ),
     Option(
         "--prometheus",
-        "Query the Prometheus at URL for metrics with `server: NAME`, or without `server`. Repeatable.",
+        "Query the Prometheus at URL for metrics with `server: NAME`. Metrics without `server` use it if it"
+        " is the only one. Repeatable.",
         Form("NAME=URL", _prometheus),
         multiple=True,
     ),
@@ -264,46 +268,47 @@ _ROWS = (
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
     ),
-    Option("--release", "Use this release name (with --input Helm).", RELEASE, of_application=True),
+    Option("--release", "Use this release name. Needs --input Helm.", RELEASE, of_application=True),
     Option(
         "--value-files",
-        "Use these value files, relative to the chart's folder, separated by commas (with --input Helm).",
+        "Use these value files, separated by commas. Their paths are relative to the chart's folder. Needs"
+        " --input Helm.",
         FILES,
         of_application=True,
     ),
     Option(
         "--values",
-        "Use these values, as YAML. They override the value files (with --input Helm).",
+        "Use the values in this YAML text. They override the value files. Needs --input Helm.",
         Form("YAML", _values),
         of_application=True,
     ),
     Option(
         "--kube-version",
-        "Set the cluster's Kubernetes version, for `.Capabilities` (with --input Helm).",
+        "Set the Kubernetes version in `.Capabilities`. Needs --input Helm.",
         KUBE_VERSION,
     ),
     Option(
         "--api-versions",
-        "Set the cluster's APIs, separated by commas, for `.Capabilities` (with --input Helm).",
+        "Set the API versions in `.Capabilities`, separated by commas. Needs --input Helm.",
         NAMES,
     ),
     Option("--strict", "Treat warnings as errors.", of_application=True),
     Option("-q --quiet", "Do not print warnings.", of_application=True),
-    Option("-v --verbose", "Show the details of every worker on a terminal, even if there are many."),
+    Option("-v --verbose", "On a terminal, show the details of every worker, even if there are many."),
     Option("--color", "Colour the text.", Choice(["auto", "always", "never"]), default="auto"),
     Option("--exit-code", "Exit with 1 if changes are pending or a worker is not Settled."),
     Option("-w --watch", "Read repeatedly, and show each change."),
-    Option("--interval", "Read at this interval with --watch.", READING_TIME, default="5s"),
+    Option("--interval", "With --watch, wait this long between reads.", READING_TIME, default="5s"),
     Option("--workflow-duration", "Assume that a pinned workflow runs this long.", DURATION, default="1h"),
-    Option("--startup", "Assume that a new pod polls after this time.", DURATION, default="30s"),
+    Option("--startup", "Assume that a new pod starts to poll after this time.", DURATION, default="30s"),
     Option("--gate", "Assume that the gate passes after this time, or that it `fails`.", GATE, default="1m"),
     Option(
         "--drainage-interval",
-        "Assume that Temporal counts the workflows of a draining version at this interval.",
+        "Assume that Temporal recounts a draining version's workflows at this interval.",
         INTERVAL,
         default="3m",
     ),
-    Option("--render-interval", "Assume that renders are this far apart.", INTERVAL, default="3m"),
+    Option("--render-interval", "Assume that this time passes between renders.", INTERVAL, default="3m"),
     Option("--starts-per-hour", "Assume that this many workflows start in an hour. Needs --failing.", STARTS),
     Option(
         "--failing",
@@ -312,75 +317,91 @@ _ROWS = (
     ),
     Option(
         "--window",
-        "Estimate the remaining time from workflows that closed within this period.",
+        "Estimate the remaining time from workflows that closed during the last DURATION.",
         INTERVAL,
         default="7d",
     ),
     Option(
         "--version",
-        "End the workflows that are pinned to this version.",
+        "End or move the workflows that are pinned to this version.",
         NAME,
         renamed="of_version",
     ),
     Option(
         "--type",
-        "End only workflows of this type. Repeatable.",
+        "Select only workflows of this type. Repeatable.",
         NAME,
         renamed="workflow_types",
         multiple=True,
     ),
-    Option("--older-than", "End only workflows that started at least this long ago.", INTERVAL),
+    Option("--older-than", "Select only workflows that started at least this long ago.", INTERVAL),
     Option("--move", "Move the workflows to the current version."),
-    Option("--to", "Move the workflows to this version instead. Needs --move.", NAME, renamed="to_version"),
-    Option("--without-replay", "Move the workflows without a passed replay. Needs --move."),
+    Option("--to", "Move the workflows to this version. Needs --move.", NAME, renamed="to_version"),
+    Option("--without-replay", "Move the workflows even if no replay has passed. Needs --move."),
     Option("--signal", "Send this signal to the workflows.", NAME),
     Option("--signal-input", "Pass this argument to the signal. Needs --signal.", Form("JSON", _json)),
     Option("--cancel", "Request cancellation of the workflows."),
     Option("--terminate", "Terminate the workflows."),
-    Option("--again", "Repeat an operation that has already ended for this version."),
-    Option("--wait", "Wait for a running batch operation to end, then for this one."),
+    Option("--again", "Start the operation again, even if it already ran for this version."),
+    Option("--wait", "Wait until this batch operation ends. If another one is running, wait for that first."),
     Option("-d --folder", "Write the histories into this folder.", Form("FOLDER")),
     Option(
-        "--deployment-name", "Read this Worker Deployment, using Temporal's own environment settings.", NAME
+        "--deployment-name",
+        "Read this Worker Deployment. Temporal's own environment settings determine the connection.",
+        NAME,
     ),
-    Option("--task-queue", "Include open workflows on this task queue that have no version yet.", NAME),
+    Option("--task-queue", "Include open workflows on this task queue if they have no version yet.", NAME),
     Option("--upgrading", "Write only histories of auto-upgrade workflows."),
     Option("--shared", "Make the files readable by every user, such as another user in the same Pod."),
     Option("--sample", "Write at most this many histories of each workflow type.", COUNT, default="50"),
-    Option("--max-bytes", "Write histories of at most this total size.", BYTES, default="64Mi"),
+    Option("--max-bytes", "Limit the total size of the histories to this many bytes.", BYTES, default="64Mi"),
     Option(
-        "--from-cluster", "Show the statuses that rollouts wrote in the cluster, without Git and Temporal."
+        "--from-cluster",
+        "Show the statuses that rollouts wrote in the cluster. twgen does not read Git and Temporal.",
     ),
-    Option("-A --all-namespaces", "Show the rollouts of all namespaces; implies --from-cluster."),
-    Option("--worker", "Choose this worker, if there are several.", NAME),
+    Option("-A --all-namespaces", "Show the rollouts of all namespaces. Implies --from-cluster."),
+    Option("--worker", "Select this worker if there are several.", NAME),
     Option("--argocd-namespace", "Check the Argo CD in this namespace.", NAME, default="argocd"),
-    Option("--listen", "Listen at this address, instead of a free port of 127.0.0.1.", ADDRESS),
-    Option("--title", "Use this title for the page, instead of one with the kubeconfig's context.", NAME),
+    Option("--listen", "Listen on this address. The default is a free port of 127.0.0.1.", ADDRESS),
+    Option("--title", "Set the title of the page. The default title names the kubeconfig's context.", NAME),
     Option("--no-browser", "Do not open a browser."),
-    Option("--from", "Claim the worker from this manager, its current one.", NAME, renamed="owner"),
+    Option("--from", "Take the worker over from its current manager, NAME.", NAME, renamed="owner"),
     Option("-y --yes", "Do not ask for confirmation."),
     Option("--full", "Send all traffic to the target, and skip the remaining steps."),
     Option(
-        "--keep", "Keep this many of the newest drained versions (the policy's keepRecords, or 5).", COUNT
+        "--keep",
+        "Keep this many of the newest drained versions. The default is the policy's keepRecords, or 5.",
+        COUNT,
     ),
     Option("--dry-run", "Show the change without making it."),
     Option("--skip-gate", "Continue even if the gate or the replay has not passed."),
     Option("--once/--until-settled", "Make at most one change, or continue until settled (the default)."),
-    Option("--within", "Give up after this time (1h; no limit with --intent).", READING_TIME),
-    Option("--intent", "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT),
-    Option("--intent-hash", "Exit once the intent has another hash.", NAME),
-    Option("--every", "Keep running, and check at this interval.", READING_TIME),
-    Option("--metrics", "Serve /metrics and /healthz at this address, or at :PORT. Needs --every.", ADDRESS),
-    Option("--shards", "Share the workers among this many ticks, by Temporal namespace.", COUNT, default="1"),
-    Option("--shard", "Set the index of this tick among --shards, counted from 0.", ORDINAL),
     Option(
-        "--argocd-server",
-        "Refresh the applications of the Argo CD whose API server has this address.",
+        "--within",
+        "Give up after this time. The default is 1h. With --intent, there is no limit by default.",
+        READING_TIME,
+    ),
+    Option("--intent", "Read the intent from this ConfigMap in the cluster instead of PATHs.", OBJECT),
+    Option("--intent-hash", "Exit when the intent's hash differs from this one.", NAME),
+    Option("--every", "Keep running, and check at this interval.", READING_TIME),
+    Option(
+        "--metrics",
+        "Serve /metrics and /healthz on this address. With :PORT, listen on all addresses. Needs --every.",
         ADDRESS,
+    ),
+    Option(
+        "--shards",
+        "Divide the workers among this many ticks. One tick handles all workers of a Temporal namespace.",
+        COUNT,
+        default="1",
+    ),
+    Option("--shard", "Set the index of this tick. The first tick has index 0.", ORDINAL),
+    Option(
+        "--argocd-server", "Refresh applications through the Argo CD API server at this address.", ADDRESS
     ),
     Option("--argocd-token-file", "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE),
     Option("--argocd-ca-file", "Trust the certificates in FILE for Argo CD.", FILE),
-    Option("--check", "Only check: exit with 1 if the ledger is outdated, and write nothing."),
+    Option("--check", "Write nothing, and exit with 1 if the ledger is outdated."),
 )
 OPTIONS: Mapping[str, Option] = {option.key: option for option in _ROWS}
-"""Every option of every command, by the parameter of its function."""
+"""Every option of every command. The key is the parameter of the command's function."""

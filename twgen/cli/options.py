@@ -1,4 +1,4 @@
-"""The options of commands: their groups, their order in the help, and the settings that set them."""
+"""Adds options to commands, groups them in the help, and checks where their values come from."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ CONNECTION = (
 )
 """The options of every command that reads servers."""
 MEASURING = (*CONNECTION, "prometheus")
-"""The options of every command that reads the input of decisions about traffic."""
+"""The options of every command that reads everything that decisions about traffic depend on."""
 OF_HELM = ("release", "value_files", "values", "kube_version", "api_versions")
 INPUT = ("input", *OF_HELM, "operator_config")
 """The options of every command that reads specs."""
 NAMES = ("namespace", "identity")
-"""The options of every command that needs a worker's namespace and manager."""
+"""The options of every command that needs a worker's namespace and manager identity."""
 
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Connection": ("How a command reaches Temporal and Kubernetes.", MEASURING),
@@ -30,27 +30,27 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Namespace": ("The namespace of workers, and their manager identity.", NAMES),
     "Output": ("How a command reports.", ("quiet", "strict", "verbose", "color")),
 }
-"""The options that many commands share, by the title of their group."""
+"""The options that many commands share. The key is the title of the group."""
 _ALL = "--all"
 _NAMED = 3
-"""The options of a group that the short help names."""
+"""How many options of a group the short help names."""
 
 
 class Grouped(click.Command):
-    """A command whose help has its own options, and one line for each group of shared ones.
+    """A command whose help lists its own options, and has one line for each group of shared options.
 
-    `--help --all` has all options.
+    `--help --all` lists all options.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Find `--all` before the parse, which ends at `--help`."""
+        """Find `--all` before click parses the arguments, because click stops at `--help`."""
         if _ALL in args and any(name in args for name in self.get_help_option_names(ctx)):
             ctx.meta[_ALL] = True
             args = [argument for argument in args if argument != _ALL]
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options, then the groups of those that it shares."""
+        """Write the command's own options, then the groups of shared options."""
         params = {str(param.name): param for param in self.get_params(ctx) if isinstance(param, click.Option)}
         shared = shared_options(self)
         grouped = {name for names in shared.values() for name in names}
@@ -65,7 +65,7 @@ class Grouped(click.Command):
 
 
 def shared_options(command: click.Command) -> Mapping[str, Sequence[str]]:
-    """The shared options of a command by group, without those whose help the command replaces."""
+    """A command's shared options by group. Options whose help the command replaces are left out."""
     helps = {str(param.name): param.help for param in command.params if isinstance(param, click.Option)}
     shared = {
         title: [name for name in names if name in helps and helps[name] == OPTIONS[name].help]
@@ -80,7 +80,7 @@ def _folded(names: Sequence[str]) -> str:
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
-    """Give a command these options, in this order; `texts` replace the help of some of them."""
+    """Give a command these options, in this order. `texts` replace the help of some options."""
     if of_none := texts.keys() - set(names):
         raise ValueError(f"no such option here: {', '.join(of_none)}")
 
@@ -93,7 +93,7 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 
 def given_options(names: Iterable[str]) -> list[str]:
-    """The options among these that were given on the command line, with their dashes."""
+    """The options (with dashes) among `names` that the command line sets."""
     context = click.get_current_context(silent=True)
     typed = click.core.ParameterSource.COMMANDLINE
     given = (name for name in names if context and context.get_parameter_source(name) is typed)
@@ -101,20 +101,20 @@ def given_options(names: Iterable[str]) -> list[str]:
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:
-    """Give a command `-o` with these formats, the first by default."""
+    """Give a command `-o` with these formats. The first is the default."""
     return Option("-o --output", "Print in this format.", Choice(formats), default=formats[0]).decorator()
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
-"""Files and folders; `.` by default, `-` for stdin."""
+"""Files and folders. The default is `.`, and `-` is stdin."""
 
 
 def refuse_settings_of_operator() -> None:
-    """Raise InvalidInput if the application sets an operator's option, an unknown one, or not a text."""
+    """Raise InvalidInput if an application's setting is unknown, malformed, or only for the operator."""
     options = {option.name: option for option in OPTIONS.values()}
     parameters = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in environment().settings_of_application.items():
-        if name == setting.source:  # a variable that belongs to no option
+        if name == setting.source:  # a variable that sets no option
             raise InvalidInput(setting.mistake)
         if name not in options:
             raise InvalidInput(
@@ -131,9 +131,9 @@ def refuse_settings_of_operator() -> None:
 
 
 def mistyped_variables() -> Iterator[str]:
-    """A warning for each environment variable whose name is nearly the name of an option's variable.
+    """A warning for each environment variable that looks like a misspelled option.
 
-    Other names may belong to other programs: Kubernetes sets variables for a Service of any name.
+    Other variables may belong to other programs. For example, Kubernetes sets variables for every Service.
     """
     names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in OPTIONS.values())]
     for variable in sorted(os.environ):

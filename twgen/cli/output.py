@@ -1,4 +1,4 @@
-"""Writes data to stdout in one piece, and messages and progress to stderr, a safe line at a time."""
+"""Writes data to stdout in one piece. Writes messages and progress to stderr, as lines of printable text."""
 
 import errno
 import io
@@ -13,11 +13,14 @@ from twgen.reporting.printable import printable
 
 _WIDE = 120
 _OPENED_INSTEAD = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
-"""How the null device replaces a closed stdin, stdout and stderr: using one of the first two is an error."""
+"""The modes in which the null device replaces a closed stdin, stdout and stderr.
+
+In these modes, reading stdin and writing stdout still fail.
+"""
 
 
 class _Stdout(io.FileIO):
-    """Raises InvalidInput if stdout accepts no data, but BrokenPipeError if its reader is gone."""
+    """Raises BrokenPipeError if the reader of stdout has closed it, and InvalidInput for other errors."""
 
     def write(self, data: "bytes | memoryview") -> int | None:  # type: ignore[override]
         try:
@@ -30,11 +33,11 @@ class _Stdout(io.FileIO):
 
 
 def open_streams() -> None:
-    """Make stdin, stdout and stderr open and blocking, as all other code assumes.
+    """Open stdin, stdout and stderr if they are closed, and make them blocking.
 
-    Without it, the first opened file gets the number of a closed stderr, and print() sends text for stderr to
-    stdout. Text that a library itself writes to stderr is discarded: a library that panics quotes its input,
-    which may be a credential.
+    Otherwise, the first opened file would get the number of a closed stderr, and print() would send text for
+    stderr to stdout. Text that libraries write to stderr is discarded: a library that panics may print its
+    input, which can contain a credential.
     """
     for number, flags in enumerate(_OPENED_INSTEAD):
         try:
@@ -51,7 +54,7 @@ def open_streams() -> None:
 
 
 def write(data: str | bytes) -> None:
-    """Print all data; bytes in file names that are not UTF-8 are escaped as in JSON."""
+    """Print all data. If file names contain bytes that are not UTF-8, these are escaped as in JSON."""
     if data:
         sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
         sys.stdout.buffer.flush()
@@ -61,18 +64,18 @@ _until_exit: list[object] = []
 
 
 def keep(*values: object) -> None:
-    """Hold these values until the process ends, because freeing them takes time."""
+    """Keep references to these values until the process ends, because freeing the values takes time."""
     _until_exit.extend(values)
 
 
 def say(line: str) -> None:
-    """Print one line for people on stderr; a closed stderr is ignored."""
+    """Print one line for people on stderr. If stderr is closed, do nothing."""
     with suppress(OSError):
         print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where it belongs
 
 
 def say_for_now(text: str) -> None:
-    """Replace the temporary line of a terminal on stderr; an empty text removes it."""
+    """Replace the temporary line on the terminal (stderr). An empty text removes the line."""
     with suppress(OSError):
         print(f"\r{printable(text)}\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201 - as above
 
@@ -84,7 +87,7 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def wants_colour(color: str) -> bool:
-    """Whether stdout gets colour (https://no-color.org): only a terminal, unless it is forced."""
+    """Whether stdout gets colour. By default, only a terminal does (https://no-color.org)."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -93,22 +96,22 @@ def wants_colour(color: str) -> bool:
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal that can be painted on."""
+    """Whether stdout is a terminal that can be repainted."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def wants_tree(color: str) -> bool:
-    """Whether stdout gets a layout for people: on a terminal, or with colour."""
+    """Whether stdout gets a layout for people. It does if it is a terminal, or gets colour."""
     return sys.stdout.isatty() or wants_colour(color)
 
 
 def writes_unicode() -> bool:
-    """Whether stdout accepts more than ASCII, even if it is not a terminal."""
+    """Whether stdout accepts Unicode. It need not be a terminal."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def width() -> int:
-    """The characters of a line: the terminal's width, else enough for a log."""
+    """The number of characters in a line: the terminal's width, or a width that suits logs."""
     if not sys.stdout.isatty():
         return _WIDE
     from shutil import get_terminal_size
@@ -119,7 +122,7 @@ def width() -> int:
 def confirm(change: str, *, yes: bool, always: bool = True) -> None:
     """Ask the person at the terminal, unless `yes` was given.
 
-    Without a terminal, raises InvalidInput, or does nothing if the change need not `always` be confirmed.
+    Without a terminal, it raises InvalidInput if the change must `always` be confirmed, or else does nothing.
     """
     if yes:
         return
@@ -132,14 +135,14 @@ def confirm(change: str, *, yes: bool, always: bool = True) -> None:
 
 
 _LINE_SECONDS = 1.0
-"""Seconds from one line to the next, and until the first: most runs end before it."""
+"""The number of seconds before each progress line. Most runs end before the first one."""
 
 
 @contextmanager
 def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Iterator[object]]:
-    """Shows the number of finished items out of `total`: each `next` counts one.
+    """Show how many of `total` items are finished. Each `next` counts one item.
 
-    `noun` names the items. Only a terminal on stderr gets the line, which is removed at the end.
+    `noun` names the items. The line is shown only if stderr is a terminal, and removed at the end.
     """
     is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not quiet
 

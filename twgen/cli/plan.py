@@ -51,9 +51,9 @@ _REPORTS: dict[str, Callable[..., str]] = {
 @options("snapshot", "now", *MEASURING, *INPUT, *NAMES)
 @options("exit_code", "strict", "quiet", "verbose", "color")
 def command(output: str, color: str, exit_code: bool, verbose: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the next change to the traffic and to each version, with the reason. Changes nothing.
+    """Show the next change to the traffic and to each version, and the reason. Changes nothing.
 
-    For several workers, a terminal shows one line each, the most urgent last; -v shows every version.
+    On a terminal, several workers are shown as one line each, the most urgent last. -v shows every version.
 
     \b
     twgen plan .

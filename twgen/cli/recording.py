@@ -38,7 +38,7 @@ _MOST_NAMED = 3
 
 
 class Recorded(NamedTuple):
-    """The new entries by file, the number of older versions among them, and the files of the targets."""
+    """The new entries by file, the number of older versions among them, and the ledgers of the workers."""
 
     new: Mapping[Path, Sequence[LedgerEntry]]
     older: int
@@ -51,8 +51,8 @@ class Recorded(NamedTuple):
 def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 
-    Commit the folder. With it, twgen can restore a version that is gone from the cluster and from the Git
-    history. The files keep your comments and your order. Each version is one line, so that Git can
+    Commit the folder. With it, twgen can restore a version that neither the cluster nor the Git history
+    contains. twgen keeps your comments and the order of the files. Each version is one line, so that Git can
     merge the files.
 
     \b
@@ -72,10 +72,10 @@ def record_targets(
     live: Mapping[str, Sequence[LiveDeployment]] | None = None,
     without: Collection[str] = (),
 ) -> Recorded:
-    """Record the target of every worker in its ledger; with `check`, raise NegativeAnswer if one is missing.
+    """Record the target of every worker in its ledger. `check`: raise NegativeAnswer if one is missing.
 
-    Versions of `live` Deployments, by namespace, that the ledger lacks are recorded too. The targets of the
-    workers `without` are not.
+    `live` contains Deployments by namespace: their versions are recorded too, if the ledger lacks them. The
+    targets of the workers in `without` are not recorded.
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
@@ -93,7 +93,7 @@ def record_targets(
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
     if settings.input.kind == HELM:
-        # the same chart may have other values for another cluster
+        # another cluster may use the same chart with other values
         collisions += [_other_pods(spec, places) for spec in specs.workers]
     if any(collisions):
         raise InvalidDocuments(filter(None, collisions))
@@ -112,13 +112,13 @@ def record_targets(
         command_line = join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
         raise NegativeAnswer(f"{names} {verb} outdated: run `{command_line}` and commit {them}")
     with alone_in({file.parent for file in new}):
-        # read again: another process may have recorded versions since the specs were read
+        # read the ledgers again: another process may have recorded versions since the specs were read
         write_files(with_settings_of_ledgers(changed_files(new, settings.sources.text)))
     return Recorded(new, len(older), sorted(set(file_of.values())))
 
 
 def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace]) -> str:
-    """The reason why a custom build ID must not get its new pods; empty: the recorded pods are equal."""
+    """The reason why a custom build ID conflicts with the ledger, or empty if the recorded pods are equal."""
     place = places.get((spec.worker_deployment, spec.build_id))
     if not place or not spec.has_custom_build_id:
         return ""
@@ -136,7 +136,7 @@ def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace])
 
 
 def _versions_in_words(entries: Sequence[LedgerEntry]) -> str:
-    """The versions that were added to a file, mostly of one worker: `shop/payments v2 and v3`."""
+    """The versions that were added to a file, such as `shop/payments v2 and v3`."""
     builds: dict[str, list[str]] = {}
     for entry in entries:
         builds.setdefault(entry.worker, []).append(entry.build_id)
@@ -150,7 +150,7 @@ def _older(
     recorded: Collection[tuple[str, str]],
     now: datetime,
 ) -> Iterator[LedgerEntry]:
-    """A worker's older versions that run and are not in the ledger."""
+    """A worker's older versions that have a Deployment but no ledger entry."""
     own_deployments = [item for item in live.get(spec.namespace, ()) if is_of_worker(item, spec)]
     recorded_builds = {build_id for worker, build_id in recorded if worker == spec.worker_deployment}
     versions, warnings = versions_to_record(spec, own_deployments, recorded_builds)
@@ -169,7 +169,7 @@ def _older(
 @output_option("yaml", "json")
 @options(*MEASURING, *INPUT, "namespace", "strict", "quiet")
 def snapshot(output: str, **params: Any) -> None:
-    """Print the state of the workers in Temporal and Kubernetes, for --snapshot.
+    """Print the workers' state in Temporal and Kubernetes. Other commands read it with --snapshot.
 
     \b
     twgen snapshot . > world.yaml

@@ -1,4 +1,4 @@
-"""`twgen render`, and `twgen diff`, which compares the render with the cluster."""
+"""`twgen render` and `twgen diff`. The latter compares the rendered manifests with the cluster."""
 
 import sys
 from collections.abc import Iterable
@@ -65,25 +65,25 @@ def command(output: str, **params: Any) -> None:
             if params[name]:
                 why = f"is only for terminals: Argo CD would prune the {objects} that it leaves out"
                 raise InvalidInput(f"{OPTIONS[name].dashed} {why}")
-    # the output would differ from the next render, without a sign of --offline
+    # nothing in the output would show that --offline ignored these options
     if settings.offline:
         recorded_state = [f"--{name}" for name in ("snapshot", "now") if params[name]]
         if useless := [*recorded_state, *given_options(CONNECTION)]:
             raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(useless)}")
     text = FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"]))
     if not sys.stdout.isatty():
-        # kubectl applies even a truncated text: end only when its reader has all of it, or is gone
+        # kubectl applies even a truncated text, so end only when the reader has all of it or has closed it
         hold_signals()
     write(text)
 
 
 def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
-    """The manifests. Prints all warnings first; raises the errors that make a render fail."""
+    """The manifests. Prints all warnings first, and raises the errors that make a render fail."""
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
     jobs = rollout_jobs(settings, specs.workers) if with_rollouts else None
-    # without a worker, Deployments of the namespace's last worker may still exist
+    # even without a worker, the Deployments of a removed worker may still exist in the namespace
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
@@ -96,9 +96,9 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         drivers = drivers_with_objects(settings.operator) if jobs else ()
         refuse_collisions(settings, specs, plan.workers, drivers)
     if settings.environment.is_plugin:
-        # other warnings about the world are in the intents: a version that is left behind must not prevent
-        # the render of others, and a reached cap must not prevent the renders that get below it Argo CD shows
-        # a plugin's stderr only if the plugin fails
+        # Argo CD shows a plugin's stderr only if the plugin fails. The intents contain the other warnings
+        # about the world, which must not stop a render: a version that is left behind must not block others,
+        # and at the limit of versions, only further renders reduce their number
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
     elif settings.strict:
@@ -119,9 +119,10 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
 
 
 def warn_of_changing_pods(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
-    """Warn if a chart gives a new target other pods at each render; a target that exists proves the opposite.
+    """Warn if a chart gives a new target different pods at each render.
 
-    It renders the chart again, unless `load_specs` has done that.
+    This renders the chart again, unless `load_specs` has already done so. If the target already exists, its
+    pods did not change between renders.
     """
     is_checked = settings.strict or settings.environment.is_plugin or named_worker(settings)
     targets = (
@@ -142,15 +143,15 @@ _SIGNALLED = 128
 def diff(**params: Any) -> None:
     """Compare the rendered manifests with the cluster. Changes nothing.
 
-    It runs `kubectl diff --server-side`, which does not show objects that are no longer rendered:
-    `twgen plan` lists them.
+    It runs `kubectl diff --server-side`. That does not show objects that are no longer rendered: `twgen plan`
+    lists them.
 
     \b
     twgen diff .
     twgen diff . --no-hooks
 
-    Exits as kubectl does: with 0 if there is no difference, 1 if there is one, 2 or more after an error.
-    If the render fails, it does not run kubectl.
+    Exits with kubectl's code: 0 if there is no difference, 1 if there is one, 2 or more after an error. If
+    the render fails, kubectl does not run.
     """
     import subprocess
 
@@ -162,10 +163,11 @@ def diff(**params: Any) -> None:
         raise StateUnavailable("kubectl is not on PATH: install it, because it compares the manifests")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
     text = FORMATS["yaml"](manifests)
-    # a field that Argo CD or a controller has set is a difference, not a conflict; a diff takes no ownership
+    # a field that Argo CD or a controller has set must be shown as a difference, not reported as a conflict;
+    # a diff does not change the ownership of fields
     arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
     arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
-    # kubectl rejects objects in another namespace than the given one
+    # kubectl rejects objects whose namespace differs from --namespace
     if params["namespace"] and not all(value_at(item, "metadata", "namespace") for item in manifests):
         arguments.append(f"--namespace={params['namespace']}")
     try:

@@ -1,4 +1,4 @@
-"""The servers of a worker, for a command and for a rollout."""
+"""Reads and writes one worker's servers, for commands and for rollouts."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -23,16 +23,16 @@ from twgen.reading.temporal.workflows import Draining
 
 
 async def sleep(length: timedelta) -> None:
-    """Let a length of time pass."""
+    """Wait for this length of time."""
     await asyncio.sleep(length.total_seconds())
 
 
 class SlowestClock:
-    """The slowest of the clocks that a rollout knows: its own, the API server's, and Temporal's.
+    """The slowest of three clocks: this machine's, the API server's, and Temporal's.
 
-    Temporal says when a step of a ramp began, but not the time. With a clock ahead of Temporal's, the pause
-    of a step would end too soon; with a clock behind it, the pause only takes longer. Whatever must not be
-    late uses the fastest clock, which is `apart` ahead.
+    Temporal reports when a step of a ramp began, but not the current time. By a clock that is ahead of
+    Temporal's, the pause of a step would end too early. By a clock that is behind, the pause only takes
+    longer. Anything that must not be late uses the fastest clock instead, which is `apart` ahead of this one.
     """
 
     def __init__(
@@ -47,28 +47,28 @@ class SlowestClock:
         self._temporal: Heard | None = None
         """An upper limit of Temporal's time, from the newest change that happened between two reads."""
         self._newest_change: Heard | None = None
-        """The newest change of traffic, and when the read that showed it began."""
+        """The newest change of the traffic, and the time at which the read of this change began."""
 
     def __call__(self) -> datetime:
-        """The time, to the second."""
+        """The current time, without fractions of a second."""
         return min(self._times(self._temporal)).replace(microsecond=0)
 
     def apart(self) -> timedelta:
-        """How far the fastest clock is ahead of this one."""
-        # a change that Temporal has dated is in the past
+        """How far the fastest clock is ahead of the slowest."""
+        # Temporal's clock has passed the time of the newest change
         return max(self._times(self._newest_change)) - self()
 
     def _times(self, temporal: Heard | None) -> list[datetime]:
-        """The time by each clock."""
+        """The current time by each clock."""
         now, heard = self._monotonic(), filter(None, (self._api_server(), temporal))
         return [self._own(), *(later(time, timedelta(seconds=now - at)) for time, at in heard)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
-        """Note when Temporal's traffic changed last, from a read that began at this monotonic time.
+        """Note the time of the last change of traffic. `began` is the monotonic time when the read began.
 
         If a read shows a change that the previous read did not show, the change happened after the previous
-        read began, independent of any clock. The newest change counts: a clock may have been wrong before,
-        and pauses begin with a change.
+        read began, whatever the clocks say. The newest change counts, because a clock may have been wrong
+        before, and because pauses begin with a change.
         """
         if not changed_at:
             return
@@ -88,7 +88,7 @@ class LocalClock(Clock):
 
 
 class WorkerServers(LocalClock, ServersOfWorker):
-    """The servers of one worker, for a person's command."""
+    """The servers of one worker, as a person's command uses them."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
         self.spec, self.opened = spec, opened
@@ -104,15 +104,15 @@ class WorkerServers(LocalClock, ServersOfWorker):
         return TemporalWriter(self.spec, identity, self.opened.temporal, self.opened.settings.timeout)
 
     def shared(self) -> TemporalReader:
-        """Reads Temporal, with one deadline for all answers."""
+        """A reader of Temporal, with one deadline for all responses."""
         return TemporalReader(self.opened.temporal, self.opened.deadline())
 
     def batches(self, now: datetime) -> Draining:
-        """Reads workflows, and batch operations on them, with one deadline."""
+        """A reader of workflows and batch operations, with one deadline for all responses."""
         return Draining(self.spec, self.shared(), now, timedelta())
 
     async def without_open_workflows(self, records: Sequence[OldRecord]) -> tuple[OldRecord, ...]:
-        """The records on which no workflow is open now."""
+        """The records of versions that have no open workflows now."""
         build_ids = [record.build_id for record in records]
         return without_workflows(records, await self.shared().open_workflows(self.spec, build_ids))
 
@@ -121,7 +121,10 @@ class WorkerServers(LocalClock, ServersOfWorker):
 
 
 class RolloutServers(WorkerServers):
-    """The same for a rollout: it uses the slowest clock, and continues if a read that only explains fails."""
+    """The servers of one worker, as a rollout uses them.
+
+    A rollout uses the slowest clock, and continues if a read fails that is only needed for explanations.
+    """
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
         super().__init__(spec, opened)
@@ -136,7 +139,7 @@ class RolloutServers(WorkerServers):
         world = await self.opened.read([self.spec], for_routing=for_routing, goes_on=True)
         worker = worker_world(self.spec, world)
         self._saw(worker.temporal, began)
-        # other objects in the cluster belong to workers that other specs and intents name
+        # leave out other objects in the cluster: they belong to workers in other specs and intents
         return World(self.now(), {self.spec.key: replace(worker, clocks_apart=self._slowest.apart())})
 
     async def read_routing(self) -> WorkerDeployment | None:

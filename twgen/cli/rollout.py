@@ -1,4 +1,4 @@
-"""`twgen rollout`: of specs, for a person or CI, or of one intent, for a Job in its cluster."""
+"""`twgen rollout`: a person or CI rolls out specs; a Job in the cluster rolls out one intent."""
 
 import asyncio
 import gc
@@ -39,7 +39,7 @@ from twgen.specs.parse import Specs
 from twgen.versioning.names import PROMETHEUS_SECRETS, replay_selector
 
 _WITHIN = 3600.0
-"""Seconds."""
+"""The default of --within, in seconds."""
 
 
 @click.command(cls=Grouped)
@@ -48,9 +48,9 @@ _WITHIN = 3600.0
 @options("once", "within", "intent", "intent_hash")
 @options(*MEASURING, *INPUT, *NAMES, "strict", "quiet", "color")
 def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
-    """Move the traffic of each worker to its target: run the gate, ramp, make it current.
+    """Roll out each worker's target: run its gate, ramp its traffic, and make it current.
 
-    It does not create Deployments: apply the output of `twgen render`.
+    It does not create Deployments: apply the output of `twgen render` first.
 
     \b
     twgen rollout .
@@ -61,7 +61,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     another manager owns a worker. With --once, it makes at most one change, and exits with 0 unless a worker
     is Blocked. You can stop it and run it again at any time: it continues from the state in Temporal.
     """
-    gc.enable()  # it runs for hours
+    gc.enable()  # a rollout can run for hours
     settings = settings_outside_argocd(params)
     if place := params["intent"]:
         log = Log(as_json=output == "json")
@@ -90,7 +90,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         try:
             outcomes = servers.run(specs.workers, work)
         except TimeoutError as error:
-            # a settled rollout still waits until the change has reached every task queue
+            # a settled rollout still waits until its last change has reached every task queue
             if unsettled := view.unsettled():
                 raise OutOfTime(not_settled(within, unsettled)) from error
             return None
@@ -98,7 +98,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
 
 def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
-    """Raise the reason why a rollout has not succeeded, if there is one."""
+    """Raise an error if a rollout has failed or is blocked."""
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
@@ -112,21 +112,21 @@ def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
 
 
 class _RecallingServers(RolloutServers):
-    """The servers of a worker, whose old versions are also read from Git."""
+    """The servers of a worker. Its old versions are also read from Git."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections, memory: Memory, specs: Specs) -> None:
         super().__init__(spec, opened)
-        # without reading all other workers
+        # only this worker: a read must not repeat the work for all others
         self._memory, self._specs = memory, specs._replace(workers=(spec,))
 
     async def read(self, *, for_routing: bool = True) -> World:
         world = await super().read(for_routing=for_routing)
-        # reading Git may take seconds
+        # in a thread, because reading Git may take seconds
         return await asyncio.to_thread(self._memory.recall, self._specs, world)
 
 
 class _AllWorkers(RolloutView):
-    """Shows the rollouts of one command together, by the last read of each worker."""
+    """Shows the rollouts of one command together. For each worker, it uses the last read."""
 
     def __init__(self, specs: Specs, screen: Screen | Log) -> None:
         super().__init__(screen.say)
@@ -146,7 +146,7 @@ class _AllWorkers(RolloutView):
         read_at = clock()
 
         def whole() -> Observation:
-            # only when it is shown: with many workers, this costs more than a read of one
+            # only on demand: with many workers, this costs more than reading one of them
             plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
             together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
             return Observation(worlds, caller, together, read_at)
@@ -154,7 +154,7 @@ class _AllWorkers(RolloutView):
         self._screen.show_part(Observation(world, caller, plan, read_at), whole)
 
     def unsettled(self) -> list[str]:
-        """The workers that were not settled at the last read, with the reason and the failure since then."""
+        """A sentence for each worker that was not settled at its last read, or could not be read since."""
         sentences = []
         for spec in self._specs.workers:
             plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
@@ -167,7 +167,7 @@ class _AllWorkers(RolloutView):
 _TERMINATION_LOG = Path("/dev/termination-log")
 """The default file from which Kubernetes reads a container's termination message."""
 _LONGEST_MESSAGE = 4096
-"""Bytes that Kubernetes reads there."""
+"""The number of bytes that Kubernetes reads from that file."""
 _NO_PROMETHEUS = (
     "the operator must add one to `prometheus` of the OperatorConfig, with the Argo CD project; then"
     " render again"
@@ -175,7 +175,7 @@ _NO_PROMETHEUS = (
 
 
 class _JobView(RolloutView):
-    """Shows the rollout of a Job in its log."""
+    """Shows a rollout in the log of its Job."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(log.say)
@@ -188,9 +188,9 @@ class _JobView(RolloutView):
 def roll_out_intent(
     settings: Settings, place: tuple[str, str], intent_hash: str, within: float | None, log: Log
 ) -> None:
-    """Roll out the intent of this namespace and name; raises the same errors as a rollout at a terminal.
+    """Roll out the intent at this namespace and name. Raises the same errors as a rollout at a terminal.
 
-    It ends when the intent gets another hash (empty: any hash is accepted), or after `within` seconds.
+    It ends when the intent's hash differs from `intent_hash` (empty accepts any), or after `within` seconds.
     """
     try:
         with Servers(settings) as servers:
@@ -206,7 +206,7 @@ def roll_out_intent(
 
 
 class ClusterServers(RolloutServers, IntentServers):
-    """The servers of an intent's worker, and its cluster."""
+    """The servers of an intent's worker, and the cluster of the intent."""
 
     def __init__(self, opened: Connections, intent: Intent, *, in_place_of_hook: bool = False) -> None:
         """Raises UnusableIntent."""
@@ -232,7 +232,7 @@ class ClusterServers(RolloutServers, IntentServers):
 
 
 class JobPlace(LocalClock, IntentPlace):
-    """The ConfigMap of an intent, for its Job."""
+    """The ConfigMap of an intent, as its Job uses it."""
 
     def __init__(self, opened: Connections, place: tuple[str, str], view: RolloutView) -> None:
         """`place` is a namespace and a name."""
@@ -250,14 +250,14 @@ class JobPlace(LocalClock, IntentPlace):
         return ClusterWriter(self._client, intent, self._opened.settings.timeout)
 
     def servers(self, intent: Intent) -> ClusterServers:
-        # the Secrets of these are mounted
+        # the Job mounts the Secrets of these servers
         servers = self._opened.settings.usable_prometheus(mounted_prometheus(intent))
         prometheus = CommonPrometheus(servers, _NO_PROMETHEUS)
         return ClusterServers(replace(self._opened, prometheus_of=prometheus.of), intent)
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:
-    """The outcome of a rollout, from its last plan; None: its intent no longer existed."""
+    """The outcome of a rollout in its last plan. Without a plan, its intent has changed or is gone."""
     if not plan:
         return "superseded: its intent has changed or is gone"
     return f"{plan.routing.phase}: {plan.routing.because}"
@@ -272,9 +272,9 @@ def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:
 
 
 def _leave_message(message: str) -> None:
-    """Write the message where `kubectl describe` and Argo CD show it."""
+    """Write the message into the file that `kubectl describe` and Argo CD show."""
     if _TERMINATION_LOG.is_file():
         with suppress(OSError):
-            # an API server rejects a character that is cut in two
+            # an API server rejects a message that ends in the middle of a character
             cut = printable(message).encode()[:_LONGEST_MESSAGE].decode(errors="ignore")
             _TERMINATION_LOG.write_text(cut, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The rollouts that `twgen tick` carries out, in place of Jobs."""
+"""Carries out rollouts in the process of `twgen tick`, instead of in Jobs."""
 
 import asyncio
 from collections import defaultdict
@@ -30,9 +30,9 @@ from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
 
 _BETWEEN_LISTS = timedelta(seconds=8)
-"""The longest time until tick sees a new intent or a request."""
+"""The time between two lists of the rollouts. It limits how late tick sees a new intent or a request."""
 _LOOKS_AT_ONCE = 8
-"""The most rollouts on one Temporal server: more at once would only delay its answers."""
+"""The maximum number of rollouts that read one Temporal server at once. More would delay its responses."""
 
 
 Place = tuple[str, str]
@@ -40,18 +40,18 @@ Place = tuple[str, str]
 
 
 class _Ended(NamedTuple):
-    """The end of a rollout."""
+    """A rollout that has ended: its intent, and the time of its end."""
 
     intent: RolloutMetadata
     at: datetime
 
 
 class RolloutsByTick:
-    """The rollouts that one process carries out concurrently: a task for each worker.
+    """The rollouts that one process carries out concurrently, with one task for each worker.
 
-    It begins the rollout of each intent once, and again on request. The cluster stores everything that a
-    rollout must remember. A rollout that is stopped in the middle of a change might not record it; then its
-    gates run again.
+    The process starts the rollout of each intent once, and restarts it on request. The cluster stores
+    everything that a rollout must remember. If a rollout is stopped in the middle of a change, the change
+    might not be recorded. Then its gates run again.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RolloutsByTick:
         say: Callable[[str], None],
         report_bug: Callable[[str, Exception], None],
     ) -> None:
-        """`say` gets a line for every change and every end."""
+        """`say` receives a line for each change and for the end of each rollout."""
         self._servers, self._opened, self._settings = servers, opened, opened.settings
         self.say, self.report_bug, self._steady = say, report_bug, steady
         self.shard = Shard(self._settings.shard, self._settings.shards)
@@ -73,7 +73,7 @@ class RolloutsByTick:
         self._has_remembered = asyncio.Event()
 
     async def follow(self) -> None:
-        """Begin the rollouts of new intents as long as the process lives, after the first `remember`."""
+        """Wait for the first `remember`, then start the rollouts of new intents until the process ends."""
         await self._has_remembered.wait()
         while True:
             deadline = AnswerDeadline(self._settings.timeout)
@@ -86,14 +86,14 @@ class RolloutsByTick:
                 self.report_bug("a list of intents and requests", error)
             else:
                 if self._failure:
-                    # a certificate may have been renewed since they were begun
+                    # restart all rollouts: a certificate may have been renewed since they started
                     self.stop()
                     self._failure = ""
                 self.see(listed)
             await sleep(_BETWEEN_LISTS)
 
     def _renew(self, failure: str) -> None:
-        """Use new connections for the next list, and for all rollouts once it succeeds."""
+        """Open new connections for the next list. If it succeeds, all rollouts use them too."""
         if failure != self._failure:
             self._failure = failure
             warn([f"the rollouts cannot be listed: {failure}"])
@@ -101,7 +101,7 @@ class RolloutsByTick:
             self._opened = self._servers.renewed(self._opened)
 
     def remember(self, intents: Iterable[Intent], status_of: Mapping[str, RolloutStatus]) -> None:
-        """Note the intents that are already carried out, from the statuses in the cluster."""
+        """Note which intents need no rollout, according to the statuses in the cluster."""
         for intent in intents:
             status = status_of.get(f"{intent.namespace}/{intent.worker}")
             if not (intent.is_by_tick and status and is_of(status, intent)):
@@ -112,21 +112,22 @@ class RolloutsByTick:
         self._has_remembered.set()
 
     def ended(self, intent: Intent) -> EndedJob | None:
-        """The outcome of a rollout by this process; None: it runs, or a Job carries it out."""
+        """The outcome of a rollout in this process. None if it is running, or if a Job carries it out."""
         at = self.ended_at(metadata_of(intent)) if intent.is_by_tick else None
         return EndedJob(None, clock() - (self._steady() - at)) if at else None
 
     async def carry_out(self, metadata: RolloutMetadata) -> None:
-        """Carry out an intent of this shard."""
+        """Carry out an intent, if it belongs to this shard."""
         place = _Place(self, self._opened, metadata)
         plan = await carry_out(place, metadata.intent_hash, None)
         if place.was_own:
             self.say(f"{place.name}: {how_it_ended(plan)}")
 
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
-        """Begin the rollouts of the intents that are new, and again once for each request.
+        """Start the rollouts of new intents, and restart a rollout once for each new request.
 
-        A running rollout notices a changed intent itself, and ends. A later list begins the new rollout.
+        If an intent has changed, its running rollout notices that by itself and ends. The new rollout starts
+        after a later list.
         """
         self._seen = {metadata.place: metadata for metadata in listed}
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
@@ -140,37 +141,37 @@ class RolloutsByTick:
                 self._begin(metadata)
 
     def note_end(self, metadata: RolloutMetadata, at: datetime) -> None:
-        """Another process has carried out this intent, and this process has not begun it."""
+        """Note that another process has carried out this intent, unless this process has started it."""
         if metadata.place not in self._running and metadata.place not in self._ended:
             self._ended[metadata.place] = _Ended(metadata, at)
 
     def ended_at(self, metadata: RolloutMetadata) -> datetime | None:
-        """When the rollout of an intent ended; None: it runs, or has not begun."""
+        """The time at which an intent's rollout ended. None if it is running or has not started."""
         ended = self._ended.get(metadata.place)
         return ended.at if ended and ended.intent.is_of(metadata) else None
 
     def begin_again(self, metadata: RolloutMetadata) -> None:
-        """Begin a rollout that has ended."""
+        """Restart a rollout that has ended."""
         if metadata.place not in self._running:
             seen = self._seen.get(metadata.place)
             self._begin(seen if seen and seen.is_of(metadata) else metadata)
 
     def stop(self) -> None:
-        """Stop all rollouts; those that still exist begin again after the next list."""
+        """Stop all rollouts. If their intents still exist, they restart after the next list."""
         for task in self._running.values():
             task.cancel()
 
     def is_asked(self, metadata: RolloutMetadata) -> bool:
-        """A person requests something of a running rollout, or its intent has other content now.
+        """Whether a running rollout has a new request, or its intent has new content.
 
-        The rollout notices a little later that its intent is gone. If the same intent was created again, the
-        rollout continues with that one.
+        If the intent is gone, the rollout notices that itself a little later. If the same intent was
+        recreated, the rollout continues with the new object.
         """
         seen = self._seen.get(metadata.place)
         return seen is not None and (bool(seen.request) or seen.intent_hash != metadata.intent_hash)
 
     def status_version(self, metadata: RolloutMetadata) -> str:
-        """The resource version of its status when it was last seen; empty: there was none."""
+        """The resource version of the rollout's status in the last list, or empty if there was none."""
         seen = self._seen.get(metadata.place)
         return seen.status_version if seen else ""
 
@@ -181,7 +182,7 @@ class RolloutsByTick:
 
     def _end(self, metadata: RolloutMetadata, task: asyncio.Task[None]) -> None:
         del self._running[metadata.place]
-        # not after a stop, because it must begin again
+        # after a stop, the rollout has not ended: it must restart
         if not task.cancelled():
             self._ended[metadata.place] = _Ended(metadata, self._steady())
 
@@ -195,7 +196,7 @@ class RolloutsByTick:
 
 
 class _Place(JobPlace):
-    """The ConfigMap of an intent; an intent of another shard does not exist here."""
+    """The ConfigMap of an intent. An intent of another shard counts as absent."""
 
     def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
         super().__init__(opened, metadata.place, RolloutView(rollouts.say))
@@ -213,7 +214,7 @@ class _Place(JobPlace):
                 self.was_own = True
                 raise
             return None
-        # also an intent that was made again, for a Job
+        # stays true if the intent was recreated for a Job, so that the end is reported
         self.was_own |= is_own
         return intent if is_own else None
 
@@ -222,7 +223,7 @@ class _Place(JobPlace):
 
 
 class _SharedServers(ClusterServers):
-    """The servers of one of many rollouts: reads wait for their turn, and skip unchanged statuses."""
+    """The servers of one of many rollouts. Reads wait for their turn, and skip unchanged statuses."""
 
     def __init__(
         self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent
@@ -234,7 +235,7 @@ class _SharedServers(ClusterServers):
         self._read_version = metadata.status_version
 
     async def read(self, *, for_routing: bool = True) -> World:
-        # a turn ends with the read: if a status or an Event cannot be written, no other rollout waits
+        # a turn ends with the read, so no rollout has to wait while another one writes a status or an Event
         async with self._rollouts.turns[self.spec.connection.host_port]:
             return await super().read(for_routing=for_routing)
 
@@ -249,5 +250,5 @@ class _SharedServers(ClusterServers):
 
 
 def metadata_of(intent: Intent) -> RolloutMetadata:
-    """The metadata of an intent whose ConfigMap was read completely."""
+    """The metadata of an intent that was read completely."""
     return RolloutMetadata(intent.namespace, rollout_name(intent.worker), intent.hash, intent.uid)

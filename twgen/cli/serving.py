@@ -1,4 +1,4 @@
-"""Serves this process's data over HTTP: the metrics of `twgen tick`, and the page."""
+"""Serves the metrics of `twgen tick` and the page over HTTP."""
 
 import gzip
 import json
@@ -25,13 +25,16 @@ from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import CONTENT_TYPE
 
 _PATIENCE = 10
-"""Seconds until the connection of an idle client, or of one that sends its request slowly, is closed."""
+"""The number of seconds after which the connection of an idle or slow client is closed."""
 _LONGEST = 4096
-"""Bytes of the body of a request."""
+"""The maximum size of a request's body in bytes."""
 _LONGEST_HEAD = 16 * 1024
-"""Bytes of the line and the headers of a request; a browser sends the cookies of all ports of a host."""
+"""The maximum size of a request's first line and headers in bytes.
+
+It leaves room for cookies, because a browser sends those of all ports of the host.
+"""
 _CONNECTIONS = 100
-"""Of clients that have no complete request; one more closes the oldest."""
+"""The maximum number of connections without a complete request. One more closes the oldest."""
 _PAGE = "text/html; charset=utf-8"
 _PART = "application/json"
 _GUARDED = (
@@ -42,23 +45,23 @@ _GUARDED = (
 )
 
 Request = Mapping[str, Any]
-"""The environ of WSGI (https://peps.python.org/pep-3333/#environ-variables)."""
+"""WSGI's environ dictionary (https://peps.python.org/pep-3333/#environ-variables)."""
 
 
 class Response(NamedTuple):
-    """The answer to a client."""
+    """A response to a client."""
 
     status: str
-    """Number and words: `200 OK`."""
+    """The code and the reason, such as `200 OK`."""
     kind: str
-    """Its content type."""
+    """The content type."""
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
-    """In addition to type and length."""
+    """The headers in addition to Content-Type and Content-Length."""
 
 
 class _OnlyTask(WSGITask):
-    """Answers the only request of a connection: a client might send more, and read no answer."""
+    """Answers only one request on each connection: a client could send more without reading responses."""
 
     def build_response_header(self) -> bytes:
         self.set_close_on_finish()
@@ -66,7 +69,7 @@ class _OnlyTask(WSGITask):
 
 
 class _Connection(HTTPChannel):
-    """A client's connection, which blocks no other client, however slowly it sends or reads."""
+    """A client's connection. However slowly a client sends or reads, it does not block other clients."""
 
     task_class = _OnlyTask
     _begun = 0.0
@@ -78,7 +81,10 @@ class _Connection(HTTPChannel):
             min(waiting, key=attrgetter("creation_time")).handle_close()
 
     def received(self, data: bytes) -> bool:
-        """Read the available part of a request; the server itself closes only a client that sends nothing."""
+        """Read the available part of a request, and close the connection of a slow client.
+
+        waitress itself closes only the connections of clients that send nothing.
+        """
         if not self.request:
             self._begun = time.monotonic()
         elif time.monotonic() - self._begun > _PATIENCE:
@@ -94,10 +100,10 @@ def serving(
     answer: Callable[[Request], Response],
     methods: Collection[str] = ("GET", "HEAD"),
 ) -> Iterator[int]:
-    """Answer each request at HOST:PORT, or at :PORT of every address; yields the port (0 chooses a free one).
+    """Answer requests on HOST:PORT (`:PORT` means all addresses), and yield the port. 0 chooses a free port.
 
-    An IPv6 address is in brackets, and `[::]` also means every address of IPv4. Raises InvalidInput, with the
-    name of the option, if it cannot listen there.
+    An IPv6 address is in brackets, and `[::]` includes all IPv4 addresses. If it cannot listen on the
+    address, it raises InvalidInput with the name of the option.
     """
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
@@ -106,7 +112,7 @@ def serving(
         page = answer(request) if method in methods else refused
         length = str(len(page.body))
         start(page.status, [("Content-Type", page.kind), ("Content-Length", length), *page.headers])
-        # whatever follows on the same connection is read as the next answer
+        # a body after HEAD would be read as the next response on the connection
         return [] if method == "HEAD" else [page.body]
 
     host, _, port = address.rpartition(":")
@@ -118,7 +124,7 @@ def serving(
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInput(f"{option} {address}: cannot listen there ({error})") from error
     channels: dict[int, Any] = {}
-    # with one socket, create_server returns the server itself, unlike its types
+    # with one socket, create_server returns the server itself; its type annotations say otherwise
     server: Any = create_server(
         application,
         map=channels,
@@ -137,8 +143,8 @@ def serving(
     try:
         yield listening.getsockname()[1]
     finally:
-        # in the server's own thread, which ends when it has nothing left to wait for
-        with suppress(OSError):  # an answer being sent may have pulled it first: then all is closed
+        # close the sockets in the server's own thread, which ends when no socket is left
+        with suppress(OSError):  # a response may have pulled the trigger before: then all is closed
             server.trigger.pull_trigger(lambda: close_all(channels, ignore_all=True))
         thread.join(_PATIENCE)
         server.task_dispatcher.shutdown()
@@ -146,38 +152,38 @@ def serving(
 
 @dataclass(slots=True)
 class Board:
-    """The last read, and the failure since then."""
+    """The last successful read, the failure of a newer read, and the page that shows them."""
 
     refreshed_every: float
-    """Seconds."""
+    """The number of seconds between two reads."""
     title: str = "Temporal workers"
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
-    """The time of the last read; None: there was none."""
+    """The time of the last successful read, or None before the first."""
     failure: str = ""
-    """The failure of the newest read; empty: it succeeded."""
+    """The failure of the newest read, or empty if it succeeded."""
     offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
     """The buttons of a worker."""
     links: Links = field(default_factory=Links)
-    """The pages elsewhere that rows link to."""
+    """The external pages that rows link to."""
     _shown: tuple[object, ...] = ()
-    """Everything that changes the rendered bodies, except ages."""
+    """Everything that the rendered bodies depend on. Times are rounded down to the minute."""
     _rendered: dict[tuple[str, bool], tuple[str, "_Body"]] = field(default_factory=dict)
-    """The rendered page and part for the next requests, each with and without a failure: the newest one."""
+    """The newest rendered bodies and their failures, by content type and whether there is a failure."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
-        """Replace the last read. If nothing is new, the rendered bodies stay for the rest of the minute."""
+        """Replace the last read. Without changes, the rendered bodies are reused until the minute ends."""
         buttons = [tuple(self.offers(status)) for status in statuses]
-        # a status is equal to one with another request
+        # statuses compare as equal even if their requests differ
         requests = [(status.pending, status.resource_version) for status in statuses]
         shown = (list(statuses), requests, buttons, now.replace(second=0, microsecond=0))
         self.statuses, self.read_at, self.failure = statuses, now, ""
         if shown != self._shown:
-            # last: a thread that renders older statuses has the older bodies
+            # replace the dictionary last: a thread that still renders older statuses writes into the old one
             self._shown, self._rendered = shown, {}
 
     def answer(self, request: Request) -> Response:
-        """The page; for a request by the open page itself, its current content."""
+        """The page. If the open page itself sends the request, the response has only the current content."""
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
@@ -193,7 +199,7 @@ class Board:
                 text = json.dumps({"failure": failure, "fleet": fleet_part(*shown)}, ensure_ascii=False)
             body = _Body.of(text.encode())
             rendered[kind, bool(failure)] = failure, body
-        # the time of the read is a header: it is new each time, even if the body is not
+        # the time of the read is in a header, because it changes even if the body does not
         as_of = ("As-Of", f"{now:%Y-%m-%d %H:%M:%S} UTC")
         headers = (*_GUARDED, as_of, ("ETag", body.tag), ("Vary", "Accept, Accept-Encoding"))
         known = request.get("HTTP_IF_NONE_MATCH", "").split(",")
@@ -205,40 +211,40 @@ class Board:
 
 
 class _Body(NamedTuple):
-    """A rendered body, compressed once for all viewers."""
+    """A rendered body. It is compressed once for all viewers."""
 
     plain: bytes
     zipped: bytes
     tag: str
-    """It changes with the body. It is weak, because it is the same with and without compression."""
+    """A tag that changes with the body. It is weak, because compression does not change it."""
 
     @classmethod
     def of(cls, plain: bytes) -> Self:
-        """The body of these bytes."""
+        """Compress and tag these bytes."""
         return cls(plain, gzip.compress(plain, mtime=0), f'W/"{sha256(plain).hexdigest()[:32]}"')
 
 
 def _takes_gzip(request: Request) -> bool:
-    """The client takes a compressed body (https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)."""
+    """Whether the client accepts gzip (https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)."""
     accepted = {}
     for item in request.get("HTTP_ACCEPT_ENCODING", "").lower().split(","):
         coding, _, weight = item.replace(" ", "").partition(";q=")
         accepted[coding] = not weight or weight.strip("0.") != ""
-    # `*` means only those that are not named
+    # `*` applies only to encodings that the header does not name
     return accepted.get("gzip", accepted.get("*", False))
 
 
 @dataclass(slots=True)
 class Exposed:
-    """The data for the next requests."""
+    """The data that requests to `twgen tick` get."""
 
     board: Board
     metrics: bytes = b"# EOF\n"
     healthy_until: float = 0
-    """The time by the monotonic clock until which the next check must succeed."""
+    """The monotonic time by which the next check must succeed."""
 
     def answer(self, request: Request) -> Response:
-        """The answer at the path of the request."""
+        """The response for the path of the request."""
         match request["PATH_INFO"]:
             case "/":
                 return self.board.answer(request)

@@ -1,4 +1,4 @@
-"""The settings of the command line, in the program's own types."""
+"""Converts the options of a command into Settings."""
 
 import os
 import re
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 
 def clock() -> datetime:
-    """The time, to the second."""
+    """The current time, without fractions of a second."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 @cache
 def _began() -> tuple[datetime, float]:
-    """The first moment of a measured pause, by the machine's clock and by the monotonic clock."""
+    """The time of the first call of `steady`, by the machine's clock and by the monotonic clock."""
     from twgen.clients import deadline
 
     return clock(), deadline.monotonic()
 
 
 def steady() -> datetime:
-    """The time for pauses of this process, unaffected by changes of the machine's clock."""
+    """The time for measuring pauses in this process. Changes of the machine's clock do not affect it."""
     from twgen.clients import deadline
 
     (began, at), now = _began(), deadline.monotonic()
@@ -51,9 +51,9 @@ def steady() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of the command line.
+    """The settings of a command.
 
-    The fields with a default are the options and the argument of the same name.
+    A field with a default has the value of the option or argument with the same name.
     """
 
     environment: RunContext
@@ -61,13 +61,13 @@ class Settings:
     operator: Operator
     input: Input
     timeout: float
-    """Seconds for each answer of a server; in Argo CD, which stops slow renders, for all answers."""
+    """The number of seconds for each response. In Argo CD, it limits all responses together."""
     via: Mapping[str, str]
-    """The address to use instead of a Temporal server's address, by that address."""
+    """The addresses to connect to, by the addresses of Temporal servers that they replace."""
     ca_files: Mapping[str, str]
-    """The file with the certificates of a Secret, by the name of the Secret."""
+    """The files that contain the certificates of Secrets, by the names of the Secrets."""
     allow_unlisted_connections: bool | None
-    """Whether a connection without credentials needs no profile; None: the default of the environment."""
+    """Whether a connection without credentials needs no profile. None means the environment's default."""
     paths: tuple[str, ...] = (".",)
     now: datetime | None = None
     snapshot: str | None = None
@@ -96,25 +96,27 @@ class Settings:
         return self.environment.namespace_rule(self.namespace)
 
     def reading_deadline(self) -> "Deadline":
-        """The deadline of a read that a command waits for, from now on.
+        """A new deadline for a read that a command waits for.
 
-        At a terminal, each answer has its own deadline: a rate limit can make the read of a fleet take long.
-        twgen asks a server over its limit again until the deadline of the answer.
+        At a terminal, each response has its own deadline, because a rate limit can make the read of a fleet
+        take long. If a server rejects a request because of its rate limit, twgen repeats the request until
+        the deadline of the response.
         """
         from twgen.clients.deadline import AnswerDeadline, Deadline
 
         return Deadline(self.timeout) if self.environment.is_plugin else AnswerDeadline(self.timeout, inf)
 
     def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
-        """The Prometheus servers that a command may ask.
+        """The Prometheus servers that a command may query.
 
-        If names are equal, an option overrides the operator's server, and that overrides a `mounted` one.
+        If servers have the same name, one in an option takes precedence over the operator's. The operator's
+        takes precedence over a `mounted` one.
         """
         servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
 
     def page_title(self, context: str) -> str:
-        """The title of a page about the cluster of a context; empty: a Pod's own cluster, or none."""
+        """The title of a page about the cluster in this context. The context may be empty."""
         return self.title or (f"Temporal workers of {context}" if context else "Temporal workers")
 
     @property
@@ -124,12 +126,12 @@ class Settings:
 
     @property
     def planning_caller(self) -> Caller:
-        """The caller of a plan: at a terminal, the person."""
+        """The caller of a plan. At a terminal, it is the person."""
         return self.environment.planning_caller(self.identity, self.operator)
 
 
 def settings_outside_argocd(params: Mapping[str, Any]) -> Settings:
-    """The Settings of a command; raises InvalidInput in the plugin of Argo CD, which may not run it."""
+    """The Settings of a command that Argo CD's plugin must not run. In the plugin, it raises InvalidInput."""
     if environment().is_plugin:
         command = click.get_current_context().command_path
         raise InvalidInput(f"the Argo CD plugin can only render: run `{command}` outside the plugin")
@@ -137,7 +139,7 @@ def settings_outside_argocd(params: Mapping[str, Any]) -> Settings:
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
-    """The Settings of a command, from its parameters, its environment and the operator's file."""
+    """The Settings of a command, from its parameters, the environment and the operator's file."""
     sources = Sources()
     context = environment()
     ca_files = dict(params.get("ca_file") or ())
@@ -177,11 +179,11 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 
 def _allows_unlisted(params: Mapping[str, Any]) -> bool | None:
-    """Whether a connection without credentials needs no profile; None: the default of the environment."""
+    """Whether a connection without credentials needs no profile. None means the environment's default."""
     allow, only = "allow_unlisted_connections", "only_listed_connections"
     chosen = [name for name in (allow, only) if params.get(name)]
     if len(chosen) > 1:
-        # the command line overrides a variable
+        # an option on the command line overrides a variable
         chosen = [name for name in chosen if given_options([name])]
     if len(chosen) == 1:
         return chosen == [allow]
@@ -218,19 +220,19 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
 
 
 KIND = "worker/"
-"""The prefix of a worker's name in place of PATHs."""
+"""The prefix of a worker's name that is given instead of PATHs."""
 _NOT_BY_NAME = (*INPUT, "worker", "identity")
 
 
 class Named(NamedTuple):
-    """A worker by its name in a cluster."""
+    """The namespace and the name of a worker in a cluster."""
 
     namespace: str
     worker: str
 
 
 def named_worker(settings: Settings) -> Named | None:
-    """The worker of `worker/NAME`; None: PATHs are given. Raises InvalidInput for a mixture."""
+    """The worker in `worker/NAME`, or None if PATHs are given. Raises InvalidInput if both are given."""
     paths = settings.paths
     names = [path for path in paths if path.startswith(KIND) and not Path(path).exists()]
     for path in paths if not names else ():
@@ -255,5 +257,5 @@ def named_worker(settings: Settings) -> Named | None:
 
 
 def is_worker_name(text: str) -> bool:
-    """Whether it can be the name of a WorkerDeployment, which is safe in a shell and in a request."""
+    """Whether the text is a valid name of a WorkerDeployment, and therefore safe in a shell and a request."""
     return re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text) is not None

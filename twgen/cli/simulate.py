@@ -56,11 +56,11 @@ def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | 
 @options("starts_per_hour", "failing")
 @options("snapshot", "now", *INPUT, *NAMES, "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
-    """Predict a whole rollout: each change to the traffic and to the versions, with its time.
+    """Predict a whole rollout: each change to the traffic and to the versions, and when it happens.
 
-    Reads no server and changes nothing. With --snapshot, it begins with the state in the snapshot. Without
-    it, it begins with an assumed state: an earlier version is current, and the target has just been
-    committed.
+    Reads no server and changes nothing. With --snapshot, the simulation begins with the state in the
+    snapshot. Without --snapshot, it assumes that an earlier version is current, and that the target has just
+    been committed.
 
     \b
     twgen simulate .

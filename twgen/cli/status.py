@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _rollout_statuses(status: Status) -> list[RolloutStatus]:
-    """The status of each worker in the form that its cluster stores, since its target's last change."""
+    """The status of each worker in the form that clusters store. Phases begin at the target's last change."""
     statuses = []
     for worker in status.workers:
         target = next((version for version in worker.versions if version.is_target), None)
@@ -82,7 +82,7 @@ def _selection(
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
     from twgen.cli.following import RolloutState, follow
 
-    # without a worker, a script would assume that its rollout has ended
+    # if there were no worker, a script would assume that its rollout has ended
     shown_as = display(output, color, detailed=verbose)
     with Observer(settings, needs_worker=True) as observer, shown_as as view:
         follow(
@@ -101,8 +101,8 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
     *("watch", "interval", "within", "snapshot", "now"),
     *(*MEASURING, *INPUT, *NAMES),
     within="Exit when no rollout can continue by itself, or after this time. Needs --watch.",
-    namespace="Use this Kubernetes namespace for documents that do not set one; with --from-cluster, for"
-    " the rollouts.",
+    namespace="Use this Kubernetes namespace for documents that do not set one. With --from-cluster, show"
+    " its rollouts.",
 )
 @options(
     "from_cluster",
@@ -111,13 +111,13 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
     "quiet",
     "verbose",
     "color",
-    title="Use this title for the page, instead of one with the kubeconfig's context. Needs -o html.",
+    title="Set the title of the page. The default title names the kubeconfig's context. Needs -o html.",
 )
 def command(output: str, color: str, watch: bool, interval: float, verbose: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show the state of each worker, its manager, its versions, and the next change. Changes nothing.
+    """Show each worker's state, manager, versions and next change. Changes nothing.
 
-    On a terminal, it prints a tree for one worker, or a line for each of several, the most urgent last.
-    Elsewhere, it prints a line for each worker, version and warning.
+    On a terminal, a single worker is shown as a tree. Several workers are shown as one line each, the most
+    urgent last. Elsewhere, the command prints a line for each worker, version and warning.
 
     \b
     twgen status .
@@ -125,17 +125,18 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     twgen status --from-cluster -A
     twgen status workers/ --from-cluster -w --within 30m
 
-    --from-cluster shows the statuses that rollouts wrote in the cluster, without reading Temporal. With
-    PATHs, it shows only the rollouts of their workers: if the spec has another build ID than the target of
-    its rollout, the rollout of the spec has not begun. Without PATHs, `status` sees only what has been
-    applied: right after a push, it can report Settled for the previous commit.
+    --from-cluster shows the statuses that rollouts wrote in the cluster, and does not read Temporal. With
+    PATHs, it shows only the rollouts of the workers in these specs: if a spec has a new build ID, its rollout
+    counts as not begun. Without PATHs, it knows only commits that have been applied: right after a push, it
+    can report Settled for the previous commit.
 
     If some workers cannot be read, text output shows the others and exits with 3, or 4 after a timeout. Other
     formats print nothing.
 
-    With -w, it repaints the terminal until Ctrl-C. Elsewhere, or with -o json, it prints one line for each
-    change, and exits when no rollout can continue by itself: with 0 if every worker is Settled, with 1 if one
-    is Blocked, with 4 if --within has passed. It repeats a failed read, unless it is the first one.
+    With -w, the command repaints a terminal until Ctrl-C. Elsewhere, or with -o json, it prints one line for
+    each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled, with 1
+    if one is Blocked, with 4 if --within has passed. If a read fails, it tries again, unless it was the first
+    read.
     """
     settings = settings_of(params)
     if watch and output in _SERVED_BY:
@@ -158,7 +159,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        # a program would assume that no other workers exist
+        # other formats must list all workers: a program would assume that no others exist
         unread: list[Unread] | None = [] if output == "text" else None
         seen = observe(settings, unread)
         title = settings.page_title(seen.context)

@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _FIELD_MANAGER = "twgen-tick"
-"""The field manager of statuses that tick writes in place of a rollout."""
+"""The field manager of the statuses that tick writes instead of a rollout."""
 _ASKS_NOBODY = "without --argocd-server, tick cannot take over rollouts whose hooks Argo CD skips"
 _BEGINNINGS = 4
-"""The number of checks after which every worker has been near the front once."""
+"""Checks begin in turn at this many points of the list, so that each worker is near a beginning."""
 _MISSED = 3
-"""The number of checks that may fail in a row before tick counts as unhealthy."""
+"""The number of consecutive checks that may fail before tick counts as unhealthy."""
 
 
 @click.command(cls=Grouped)
@@ -68,18 +68,18 @@ _MISSED = 3
     title="Show this title on the page, such as the name of the cluster. Needs --metrics.",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
-    """Keep Argo CD's rendered manifests current, in the cluster of the workers.
+    """Keep Argo CD's rendered manifests up to date. Run it in the workers' cluster.
 
     Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
     would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
-    the Job, and Argo CD creates it again.
+    the Job, and Argo CD recreates it.
 
     \b
     twgen tick -A --every 1m
     twgen tick -A --argocd-server https://argocd.svc --argocd-token-file token
     twgen tick -A --every 1m --shards 3 --shard 0
     """
-    gc.enable()  # it may run for months
+    gc.enable()  # tick may run for months
     settings = settings_of(params)
     if not settings.namespace and not all_namespaces:
         raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all namespaces")
@@ -110,7 +110,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 
 
 class _Checks(TickServers):
-    """The checks of one process, with their results and counts."""
+    """The checks of one process, their results, and their counts."""
 
     def __init__(
         self,
@@ -127,18 +127,18 @@ class _Checks(TickServers):
         self.opened = replace(opened, prometheus_of=ProjectPrometheus(settings, refreshes).of)
         """The connections of the next check."""
         self.rollouts: RolloutsByTick | None = None
-        """The rollouts that this process carries out; None: it is not allowed to."""
+        """The rollouts that this process carries out, or None if it is not allowed to."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
         self.ended_well = True
-        """Whether the newest finished check succeeded; true before the first."""
+        """Whether the last finished check succeeded. It is true before the first one."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
-        # the first check describes every worker, so a single one has nothing to remember
+        # the first check describes every worker, so a single check has nothing to remember
         self._temporal_checks = Checks() if goes_on else None
         self._temporal_check = Check()
 
     async def check(self) -> list[str]:
-        """Check all rollouts, do everything that is due, and return the failures."""
+        """Check all rollouts, do everything that is due, and return and count the failures."""
         if self.has_failed:
             self._renew()
         ended_well = False
@@ -155,7 +155,7 @@ class _Checks(TickServers):
         return failures
 
     async def _check(self) -> list[str]:
-        """Do everything that is due and possible; returns the failures."""
+        """Do everything that is due and possible, and return the failures."""
         settings, client = self.settings, self.opened.cluster_for("tick")
         records = await rollouts_in_cluster(client, settings.namespace, AnswerDeadline(settings.timeout))
         status_of = {status.worker: status for status in records.statuses}
@@ -188,7 +188,7 @@ class _Checks(TickServers):
         own_statuses = (it for it in records.shown if is_own.get(it.worker, self.shard.is_first))
         shown = [overdue(status, clock()) for status in own_statuses]
         if not self.done:
-            # a Temporal that answers slowly may make the first check long
+            # show the statuses early: if Temporal is slow, the first check may take long
             self.exposed.board.show(shown, clock())
         result = await self.tick.act(turned(workers, self.done))
         warn(result.warnings)
@@ -212,7 +212,7 @@ class _Checks(TickServers):
         return found
 
     async def attached(self, kinds: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
-        # a kind that cannot be read is reported once
+        # report each kind that cannot be read only once
         client, deadline = self.opened.cluster_for("tick"), AnswerDeadline(self.settings.timeout)
         objects = await read_attached(client, kinds, deadline)
         for why in (why for read in objects.values() for why in read.unread.values()):
@@ -233,7 +233,7 @@ class _Checks(TickServers):
         return self.rollouts is not None
 
     def report_bug(self, subject: str, error: Exception) -> None:
-        """Print a line about an unexpected error in a rollout, once."""
+        """Print a line about an unexpected error, but only once."""
         self.warn([Bug.of(subject, error)])
 
     def warn(self, lines: Iterable[str]) -> None:
@@ -241,14 +241,14 @@ class _Checks(TickServers):
         warn(line for line in lines if not isinstance(line, Bug) or self.tick.is_new(line))
 
     def _renew(self) -> None:
-        """Replace the connections: a key or a certificate may have been renewed since it was read."""
+        """Replace the connections, because a key or a certificate may have been renewed."""
         try:
             self.opened = self.servers.renewed(self.opened)
         except TwgenError as error:
             warn([str(error)])
 
     def stay_healthy(self, seconds: float = 0) -> None:
-        """Count as healthy for some more checks; the last check took `seconds`."""
+        """Count as healthy for a few more checks. The last check took `seconds`."""
         longest = max(seconds, self.settings.timeout)
         until = time.monotonic() + _MISSED * (self.every + longest)
         self.exposed.healthy_until = max(until, self.exposed.healthy_until)
@@ -261,7 +261,7 @@ class _Checks(TickServers):
 
 
 async def _check_for_ever(checks: _Checks) -> NoReturn:
-    """Check repeatedly, and carry out rollouts meanwhile."""
+    """Check repeatedly. Carry out rollouts at the same time, if the operator allows it."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
@@ -292,7 +292,7 @@ async def _check_and_report(checks: _Checks) -> None:
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
-    """The client that refreshes Applications; None: no Argo CD is given."""
+    """The client that refreshes Applications, or None if the options name no Argo CD."""
     server, token_file = params["argocd_server"], params["argocd_token_file"] or ""
     if not server:
         return None
@@ -304,14 +304,14 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
 
 
 class ProjectPrometheus:
-    """The Prometheus servers that a worker's Argo CD project may use, and the servers in the options."""
+    """The Prometheus servers that a worker's Argo CD project may use, and those that the options name."""
 
     def __init__(self, settings: Settings, refreshes: Refreshes | None) -> None:
         self._settings, self._refreshes = settings, refreshes
         self._by_project: dict[str, CommonPrometheus] = {}
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":
-        """The clients of the servers of the worker's project."""
+        """The clients for the servers that this worker may use."""
         refreshes, operator = self._refreshes, self._settings.operator
         project = refreshes.projects.get(spec.worker_deployment, "") if refreshes else ""
         if project not in self._by_project:
@@ -331,9 +331,9 @@ def _print(line: str) -> None:
 
 
 def turned(workers: Sequence[Item], check: int) -> Sequence[Item]:
-    """The workers, rotated to another beginning for each check.
+    """The workers, rotated by a different distance for each check.
 
-    If the first workers hang, their server counts as silent before the last workers have their turn.
+    If a server does not respond for the first workers, twgen gives up on it before the last workers' turn.
     """
     beginning = len(workers) * (check % _BEGINNINGS) // _BEGINNINGS
     return [*workers[beginning:], *workers[:beginning]]

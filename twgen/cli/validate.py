@@ -41,7 +41,7 @@ _NOUNS = {
     kinds.LEDGER: "ledger",
     kinds.SNAPSHOT: "snapshot",
 }
-"""The nouns for documents in a summary, in this order."""
+"""The noun for each kind in the summary. The summary uses the order of this table."""
 _OTHER, _MANIFEST = "other document", "rendered manifest"
 _REPORTS: dict[str, Callable[[Validation], str]] = {
     "text": validation_text,
@@ -58,7 +58,7 @@ _REPORTS: dict[str, Callable[[Validation], str]] = {
 def command(output: str, **params: Any) -> None:
     """Check specs and manifests, or the output of a render, and report all problems. Reads no server.
 
-    Exits with 1 if a spec is invalid; every other command exits with 2.
+    If a spec is invalid, it exits with 1. Every other command exits with 2.
 
     \b
     twgen validate .
@@ -72,7 +72,7 @@ def command(output: str, **params: Any) -> None:
         failed = str(error)
         documents = Documents((), (failed,))
     except InvalidInput as error:
-        # an empty file would not be a report: its reader would suspect a bug in twgen
+        # an empty file is not a valid report: the program that reads it would suspect a bug in twgen
         if output != "text":
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
@@ -96,19 +96,19 @@ def command(output: str, **params: Any) -> None:
 
 
 def _report(validation: Validation, settings: Settings, output: str, failed: str) -> None:
-    """Write the report; for the formats of programs, also print the problems on stderr."""
+    """Write the report. If its format is for programs, also print the problems on stderr."""
     report = validation
     if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
         report = _in_files(validation, settings.input, settings.paths[0], failed)
     write(_REPORTS[output](report))
     if output != "text":
-        # the report of a CI job is in a file, and people read the log first
+        # in CI, the report is usually a file, and people read the job's log first
         for line in validation_text(validation).splitlines():
             say(line)
 
 
 def _validation(settings: Settings, documents: Documents, specs: Specs) -> Validation:
-    """The problems of the specs, each with its line."""
+    """The problems in the specs, with their line numbers."""
     sources = settings.sources
     warnings = [*specs.warnings, *_drivers_left_out(settings, specs)]
     refused, doubted = (warnings, []) if settings.strict else ([], warnings)
@@ -123,12 +123,12 @@ def _validation(settings: Settings, documents: Documents, specs: Specs) -> Valid
 
 
 def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Problem]:
-    """The problems that an API server would find in manifests and in the kinds of attached templates."""
+    """The problems that an API server would report in manifests and in attached templates."""
     from twgen.specs.manifest_schemas import has_schema, schema_problems
     from twgen.specs.manifests import manifest_problems
 
     yield from cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))
-    # patches for kustomize and templates of charts lack fields, and twgen refuses their whole folder
+    # kustomize patches and chart templates lack fields; twgen already refuses the folders that contain them
     refused = {
         PurePath(document.source).parent for document in documents.documents if kinds.render_first(document)
     }
@@ -142,7 +142,7 @@ def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Probl
 
 
 def _without_schema(specs: Specs) -> str:
-    """` (2 documents without a schema)`, whose fields were not checked."""
+    """The note ` (2 documents without a schema)`, because the fields of these were not checked."""
     from twgen.specs.manifest_schemas import has_schema
 
     count = sum(not has_schema(item.value) for item in (*specs.manifests, *specs.passthrough))
@@ -150,19 +150,19 @@ def _without_schema(specs: Specs) -> str:
 
 
 def _drivers_left_out(settings: Settings, specs: Specs) -> Iterator[Problem]:
-    """A warning for each policy whose driver cannot work, if the operator's file was given."""
+    """A warning for each policy whose driver cannot work, according to the operator's file (if any)."""
     operator = settings.operator
     of_policy = {id(spec.policy.document): spec for spec in specs.workers if operator.file}
     for spec in of_policy.values():
         if why := left_out(spec, operator):
-            # without a policy, the operator has chosen the driver
+            # without a policy, the driver is the operator's choice
             has_policy = spec.policy.document.value is not None
             document, path = (spec.policy.document, "spec.driver") if has_policy else (spec.document, "spec")
             yield Problem.at(document, path, DRIVER(why))
 
 
 def _in_files(validation: Validation, input_settings: Input, folder: str, failed: str) -> Validation:
-    """The same problems, with each rendered document under the file that it comes from."""
+    """The same problems, but a problem in a rendered document names the file that it was rendered from."""
     from twgen.reading.templated import in_file
 
     def place_of(source: str) -> tuple[str, int, str] | None:
@@ -187,7 +187,7 @@ def _in_files(validation: Validation, input_settings: Input, folder: str, failed
 
 
 def _summary(documents: Documents, specs: Specs) -> str:
-    """The summary: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
+    """A sentence such as `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
     files = {document.source for document in documents.documents}
     kinds_found = (kinds.kind_of(document.value) for document in documents.documents)
     counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in kinds_found)

@@ -10,9 +10,9 @@ from twgen.cli.output import write
 
 
 def commit() -> str:
-    """The commit that this installation was built from; empty if it is unknown, as in a checkout."""
+    """The commit that this installation was built from, or empty if it is unknown, as in a checkout."""
     try:
-        # importing pathlib would take a tenth of this command's time
+        # without pathlib: importing it would take a tenth of this command's time
         with open(f"{twgen.__path__[0]}/revision", encoding="utf-8") as file:  # noqa: PTH123
             return file.read().strip()
     except OSError:
@@ -20,7 +20,7 @@ def commit() -> str:
 
 
 def source_address() -> str:
-    """The public address of twgen's source, as the installed package names it. Empty: it names none."""
+    """The public address of twgen's source in the package metadata, or empty if there is none."""
     from importlib.metadata import metadata
 
     urls = (url.partition(", ") for url in metadata("twgen").get_all("Project-URL") or ())
@@ -42,7 +42,7 @@ def command(output: str) -> None:
 @click.command(cls=Grouped)
 @click.argument("shell", metavar="SHELL", type=Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script for shell completion. SHELL: bash, zsh, fish.
+    """Print the script for shell completion. SHELL is bash, zsh or fish.
 
     \b
     bash: twgen completion bash > ~/.local/share/bash-completion/completions/twgen
