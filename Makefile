@@ -1,19 +1,19 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-# hundreds of tests start twgen, which else would be compiled each time: five times the work
+# hundreds of tests start twgen: without cached bytecode, each start would compile it, which is five times slower
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-# more processes than processors: many tests wait for another program
+# more processes than processors, because many tests wait for other programs
 TESTERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# each of these has servers of its own (some 3 GiB), and its stories mostly wait
+# each process has its own servers (about 3 GiB), and its tests mostly wait
 TELLERS := 5
 # marks of the tests that need servers, packages or minutes
 SLOW := (server or packaging or heavy)
-# the fast tests once more, on the Python of the image; they keep all processors busy by themselves
+# this runs the fast tests again on the image's Python, and uses all processors by itself
 NEWER_PYTHON := tests/packaging/test_debian_python.py
 
 .PHONY: help demo demo-live demo-rollout stack test test-servers test-all lint servers bench bench-fleet cases docs documentation example home schemas lock package workflows clean
@@ -32,21 +32,21 @@ demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 	manifests="$$(twgen render . --snapshot before.yaml)"; head -n 24 <<< "$$manifests"; \
 	echo "... $$(wc -l <<< "$$manifests") lines, $$(grep -c '^---$$' <<< "$$manifests") manifests in all"
 
-demo-rollout: $(INSTALLED) ## Roll out three versions of a real worker on a real Temporal, in a minute
+demo-rollout: $(INSTALLED) ## Roll out three versions of a real worker on a real Temporal server (one minute)
 	@$(BIN)/python -m testing.demo_rollout
 
-demo-live: $(INSTALLED) servers ## Roll out, break and roll back by commits to an Argo CD, beside the page; some minutes
+demo-live: $(INSTALLED) servers ## Commit to a real Argo CD to roll out, break and roll back a worker (some minutes)
 	@$(BIN)/python -m testing.demo_live
 
 stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repository with an example, until Ctrl-C
 	@$(BIN)/python -m testing.argocd.stack
 
-test: $(INSTALLED) lint docs ## Check the code and the documentation, and run the fast tests, in two minutes
+test: $(INSTALLED) lint docs ## Check the code and the documentation, and run the fast tests (two minutes)
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal -m "not $(SLOW)"
 	@echo 'Not run: the tests with real servers, those marked packaging or heavy, and most examples of properties.'
 	@echo '`make test-servers` runs them, in about 26 minutes. The first time it builds the servers, for about 25 more.'
 
-test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers, in about 26 minutes
+test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers (about 26 minutes)
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
 	@$(BIN)/pytest --tb=short $(NEWER_PYTHON)
 	@$(BIN)/pytest --tb=short -n $(TELLERS) --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
@@ -64,37 +64,37 @@ lint: $(INSTALLED)
 servers: $(INSTALLED) ## Install the servers that the tests use, once for all clones
 	@$(BIN)/python -m testing.install
 
-bench: $(INSTALLED) ## Measure the speed as ratios to what people use instead; 1 when one is missed
+bench: $(INSTALLED) ## Compare twgen's speed with other tools. Exit with 1 if a limit is exceeded
 	@$(BIN)/python -m benchmarks.bench
 
-bench-fleet: $(INSTALLED) servers ## Measure looks at 100, 500 and 2,000 workers on real servers; some twenty minutes
+bench-fleet: $(INSTALLED) servers ## Measure tick with 100, 500 and 2,000 workers on real servers (about 20 minutes)
 	@$(BIN)/python -m benchmarks.fleet
 
-cases: $(INSTALLED) ## Write the golden files of the stories anew
+cases: $(INSTALLED) ## Regenerate the golden files of the test cases
 	@$(BIN)/python -m tests.cases.regenerate
 	@$(BIN)/python -m tests.refused
 
 docs: $(INSTALLED) ## Build the documentation as a site of files, and check its links
 	@$(BIN)/python -m tools.website
 
-documentation: $(INSTALLED) ## Write anew what the documentation shows of the example
+documentation: $(INSTALLED) ## Regenerate the generated parts of the documentation
 	@$(BIN)/python -m tools.documentation
 
-example: $(INSTALLED) servers ## Record the example anew from a real Temporal
+example: $(INSTALLED) servers ## Record the example again from a real Temporal server
 	@$(BIN)/python -m tools.record_example
 
 schemas: $(INSTALLED) ## Regenerate the schemas of all documents, pods and attached objects, and their addresses
 	@$(BIN)/python -m tools.schemas
 	@$(BIN)/python -m tools.kubernetes_schemas
 
-home: $(INSTALLED) ## Write the public addresses of pyproject.toml into schemas and pages, or none
+home: $(INSTALLED) ## Write the public addresses in pyproject.toml, if any, into schemas and pages
 	@$(BIN)/python -m tools.home
 
-lock: ## Renew requirements.lock from pyproject.toml
+lock: ## Update requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --quiet --output-file requirements.lock
 
-package: $(INSTALLED) ## Build sdist and wheel, check them, and try the wheel in an environment of its own
+package: $(INSTALLED) ## Build the sdist and the wheel, check them, and install the wheel in a new environment
 	@rm -rf dist build/try
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	@$(BIN)/twine check --strict dist/*
@@ -104,10 +104,10 @@ package: $(INSTALLED) ## Build sdist and wheel, check them, and try the wheel in
 	@build/try/bin/pip install --quiet --disable-pip-version-check --no-deps --no-index dist/*.whl
 	@build/try/bin/twgen version
 
-workflows: $(INSTALLED) ## Check the workflows of .github with actionlint
+workflows: $(INSTALLED) ## Check the workflows in .github with actionlint
 	@$(BIN)/pytest -q tests/packaging/test_workflows.py
 
-clean: ## Remove what was made here
+clean: ## Remove everything that these commands created
 	@rm -rf .venv dist build site .*_cache .hypothesis benchmarks/data
 
 $(INSTALLED): requirements.lock pyproject.toml
