@@ -104,7 +104,7 @@ class ClusterWriter:
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
         """Record on a Deployment which attached objects were added or are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        # a separate field manager: as the manager of the replicas, this apply would remove them
+        # a separate field manager: with the one that sets the replicas, this apply would remove them
         await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:

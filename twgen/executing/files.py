@@ -51,7 +51,7 @@ def unrecorded(
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
     """Create and lock these folders. Without the lock, two simultaneous writers could lose entries."""
     with ExitStack() as stack:
-        # always in the same order, so that two writers never wait for each other
+        # sorted, so that two writers lock the folders in the same order, and never wait for each other
         for folder in sorted(folders):
             # errors are ignored: some network file systems cannot lock a folder, and if the folder is not
             # writable, a later step reports it

@@ -252,7 +252,7 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 observations.append(observation := _Observation(worker, own_world, attached))
-                with suppress(Exception):  # `note` raises the same error, which is reported then
+                with suppress(Exception):  # `note` raises the same error later, and it is reported there
                     plans += [plan.versions for plan in observation.plan.workers]
         if kinds := attached_to_read(plans):
             attached.update(await self.servers.attached(kinds))
@@ -328,7 +328,7 @@ class Tick:
         """Refuse the requests that no Job will answer, or restart an ended Job that can answer them."""
         status, ended = worker.status, worker.ended
         if not status or worker.is_carried_out:
-            return  # the rollout answers them
+            return  # the running rollout answers the requests
         refused = []
         for pending in status.pending:
             if not (request := pending.waiting):

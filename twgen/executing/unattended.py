@@ -279,7 +279,7 @@ async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> Work
             worker, last_state = rollout.spec.worker_deployment, journal.last_state(place.now())
             raise OutOfTime(f"{worker} is not settled {limit.text}: {last_state}") from error
         plan = settled
-    # retried: without the final status, its readers would wait forever for the end of the rollout
+    # retried, because readers of the status would otherwise wait forever for the end of the rollout
     for _ in range(_LAST_TRIES):
         if not journal.unwritten:
             return plan

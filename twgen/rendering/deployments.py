@@ -256,7 +256,7 @@ def _metadata(
         "labels": (template.get("labels") or {}) | selector_labels(spec.name, version.build_id) | MANAGED_BY,
         "annotations": usual | (template.get("annotations") or {}) | annotations,
     }
-    # Argo CD does not prune objects that have an owner
+    # an object that is to be pruned has no owner, because Argo CD does not prune objects with an owner
     is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
     if version.live and version.live.uid and is_owned:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}

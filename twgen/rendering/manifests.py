@@ -242,7 +242,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     if patched:
         yield _rule("apps", "deployments", "patch", names=patched)
     if spec.policy.owner_references is OwnerReferences.RENDER:
-        # Argo CD does not prune objects that have an owner
+        # the rollout deletes attached objects itself, because Argo CD does not prune objects with an owner
         for kind in attached_kinds(worker, more_kinds):
             yield _rule(kind.group, resource_of_kind(kind.kind), "create", "delete", "list", "patch")
 

@@ -93,7 +93,7 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # two renders might undo each other forever: stop if a state occurs again, apart from the time
+            # two renders might undo each other forever: stop if everything except the time is as before
             temporal, deployments = worker.temporal, dict(worker.cluster.deployments)
             if (state := (deployments, dict(temporal.versions), temporal.routing)) in previous_states:
                 return
@@ -212,7 +212,7 @@ def initial_state(
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
-    # if a person simulates, the worker's own rollout acts, not the person
+    # if a person runs the simulation, the worker's own rollout makes the changes
     is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
     refuse_foreign(spec, start, acting)
@@ -229,7 +229,7 @@ def initial_state(
             if any(queue.pollers for queue in version.task_queues or ())
             or status_of(build_id, version, described) in in_use
         }
-    else:  # if a version has several Deployments, the one that planning uses
+    else:  # if a version has several Deployments, take the one that planning uses
         live = {build_id: several[0] for build_id, several in deployments_of(spec, start).items()}
     worker.cluster.sync(live, begin)
     worker.advance(begin)

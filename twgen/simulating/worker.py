@@ -217,7 +217,7 @@ class SimulatedWorker:
         """The next time when the worker or its plan may change without any action, or FOREVER."""
         due = plan.routing.due_at
         limits: list[datetime] = []
-        # no row for a version with traffic depends on the time
+        # in the version table, no row for a version with traffic depends on the time
         idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
         if idle:
             world = self.planned_on or self.world()
