@@ -87,7 +87,7 @@ def field_lists(schema_name: str) -> str:
     link = f"[schema](../schemas/{schema_name}.json)"
     lists = "\n".join(
         [
-            f"\nEditors check a file and complete its fields if its first line names the {link}.",
+            f"\nIf the first line of a file names the {link}, editors check the file and complete fields.",
             "`/path/to/twgen` is your clone:\n",
             f"```text\n# yaml-language-server: $schema=/path/to/twgen/schemas/{schema_name}.json\n```\n",
             *(_section(f"{kind.name}: {title}", fields, above) for title, fields, above in found if fields),

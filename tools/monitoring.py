@@ -54,7 +54,7 @@ def dashboard_text() -> str:
         .with_variable(_chooser("namespace", "twgen_rollout_percentage"))
         .with_variable(_chooser("worker", 'twgen_rollout_percentage{namespace=~"$namespace"}'))
         .with_row(Row("Now"))
-        .with_panel(_number("Workers that are not served", f"sum(twgen_rollout_unserved{_CHOSEN})", red=1))
+        .with_panel(_number("Workers without pollers", f"sum(twgen_rollout_unserved{_CHOSEN})", red=1))
         .with_panel(_number("Failing rollouts", f"sum(twgen_rollout_failing{_CHOSEN})", red=1))
         .with_panel(
             _number("Rollouts by phase", f"sum by (phase) (twgen_rollout_phase{_CHOSEN})", "{{phase}}")
@@ -101,7 +101,7 @@ def dashboard_text() -> str:
         increase = f"increase(twgen_tick_{name}_total[$__rate_interval])"
         built.with_panel(_lines(title, increase, title.lower(), span=6))
     built.with_panel(_lines("Duration of a check", "twgen_tick_look_seconds", "check", unit="s", span=6))
-    built.with_panel(_number("Ticks that run", "count by (shard) (twgen_tick_shards)", "shard {{shard}}"))
+    built.with_panel(_number("Running ticks", "count by (shard) (twgen_tick_shards)", "shard {{shard}}"))
     return json.dumps(built.build(), cls=JSONEncoder, indent=2) + "\n"
 
 
@@ -131,7 +131,7 @@ def _table() -> Table:
         ("Time", "Value", "__name__", "container", "endpoint", "instance", "job", "pod"), True
     )
     query = _query(f"twgen_rollout_reason{_CHOSEN} == 1").instant().format(PromQueryFormat.TABLE)
-    panel = Table().title("Why").datasource(_PROMETHEUS).height(6).span(12).with_target(query)
+    panel = Table().title("Reasons").datasource(_PROMETHEUS).height(6).span(12).with_target(query)
     organize = DataTransformerConfig(id_val="organize", options={"excludeByName": hidden})
     return panel.with_transformation(organize)
 

@@ -64,7 +64,7 @@ DOCUMENTS = (
     Printed(
         "Status",
         "twgen status . -o json",
-        "The state of each worker and its versions. `twgen rollout . -o json` prints one for each change.",
+        "The state of each worker and its versions. `twgen rollout . -o json` prints it after each change.",
         "status",
         "kind workers { worker targetBuildID phase reason next versions { buildID status percentage"
         " openWorkflows pods } }",
@@ -77,7 +77,7 @@ DOCUMENTS = (
     Printed(
         "Timeline",
         "twgen simulate . -o json",
-        "A simulated rollout. All times are in seconds after its beginning.",
+        "A simulated rollout. All times are in seconds after the beginning of the rollout.",
         "timeline",
         "kind workers { worker outcome ends events { at event buildID says } }",
         "workers[].outcome workers[].ends workers[].mostReplicas workers[].events[].says"
@@ -88,11 +88,11 @@ DOCUMENTS = (
     Printed(
         "Validation",
         "twgen validate . -o json",
-        "All problems of all files.",
+        "All problems in all files.",
         "validation",
         "kind problems warnings",
         "problems[].file problems[].line problems[].path problems[].message deprecations",
-        "To print the problems in the form that editors and CI understand",
+        "To print the problems in a format that editors and CI understand",
         "twgen validate . -o json | jq -r '.problems[] | \"\\(.file):\\(.line): \\(.message)\"'",
     ),
     Printed(
@@ -120,7 +120,7 @@ DOCUMENTS = (
     Printed(
         "Diagnosis",
         "twgen doctor -o json",
-        "The findings of the doctor.",
+        "The findings of `twgen doctor`.",
         "diagnosis",
         "kind findings",
         "findings[].severity findings[].about findings[].says findings[].remedy notChecked",
@@ -131,7 +131,7 @@ DOCUMENTS = (
     Printed(
         "Snapshot",
         "twgen snapshot . -o json",
-        "The state of Temporal and Kubernetes, for `--snapshot`. Without `-o json` it is YAML.",
+        "The state of Temporal and Kubernetes, for the option `--snapshot`. Without `-o json`, it is YAML.",
         "snapshot",
         "kind takenAt workers { name temporal { serverVersion routing { current ramping { buildID"
         " percentage } } versions { buildID status createdAt } } }",
@@ -144,7 +144,7 @@ DOCUMENTS = (
     Printed(
         "Ledger",
         "cat twgen.lock/shop.payments.yaml",
-        "The versions that `twgen lock` recorded, as a YAML list with one version on each line.",
+        "The versions that `twgen lock` recorded. The file is a YAML list with one version on each line.",
         "ledger",
         "kind versions { worker buildID recordedAt deployment { metadata { name namespace } } }",
         "versions[].worker versions[].buildID versions[].recordedAt versions[].deployment",

@@ -17,7 +17,7 @@ _HEAD = """\
 # Reasons
 
 Every decision of `twgen plan` and `twgen status` has a `reason`, such as `RampPaused`. The JSON output shows
-it next to the sentence:
+it next to a sentence that explains it:
 
 ```
 twgen status . -o json | jq -r '.workers[] | .reason, .because'
@@ -30,7 +30,7 @@ program.
 """
 _GROUPS = {
     "Needs you": "The rollout or the version needs your attention.",
-    "Wait first, then look": "These usually end by themselves within minutes.",
+    "Wait first, then check": "These reasons usually disappear within minutes.",
     "Nothing to do": "The rollout continues by itself, or it is complete.",
 }
 _MOST = 25
@@ -42,9 +42,10 @@ _OUTSIDE = (
 )
 """The reasons why a rollout in a cluster cannot begin or continue."""
 _ORDER = """\
-## Which reason wins
+## Order of the reasons
 
-Several reasons can apply at once. twgen checks them in a fixed order, and the first that applies decides.
+Several reasons can apply at the same time. twgen checks them in this order, and the first that applies
+decides.
 """
 _MARKS = """\
 ## Marks
@@ -54,7 +55,7 @@ the author (`by`), the time (`at`), the reason (`because`) and the beginning of 
 begins when the version is created, gets a share, becomes current, or loses its share. The value `false`
 withdraws a mark.
 
-| mark | written by, and its effect | counts until |
+| mark | writer and effect | valid until |
 | --- | --- | --- |"""
 
 

@@ -14,43 +14,44 @@ from twgen.cli.options import GROUPS, shared_options
 _HEAD = """\
 # Commands
 
-`make documentation` writes this page from the program. `twgen COMMAND --help --all` shows the
-same at a terminal.
+`make documentation` generates this page from the program. `twgen COMMAND --help --all` shows the
+same text at a terminal.
 
 `PATH` is a file or a folder with specs. The default is the current folder; `-` is standard input.
 
-Every option is also an environment variable: `--snapshot` is `TWGEN_SNAPSHOT`. The command line overrides the
-variable. If a value is invalid, the error names its source. A misspelled variable triggers a warning.
+You can also set every option with an environment variable: `--snapshot` with `TWGEN_SNAPSHOT`. The command
+line overrides the variable. If a value is invalid, the error names its source. A misspelled variable
+triggers a warning.
 """
 _HELP = "help"
 _WIDTH = 118
 _LIMITS = """\
 ## Limits
 
-A run ends with an error that names the limit if it exceeds one of these:
+If a run exceeds one of these limits, it ends with an error that names the limit:
 
 | limit | value |
 | --- | --- |
 | documents | 30,000 |
 | size of all files | 48 MiB, of one file 16 MiB |
 | keys and list items | 1,000,000 |
-| YAML that aliases add | 8 MiB |
+| YAML text added by aliases | 8 MiB |
 | depth of nesting | 100 levels |
 | printed YAML | 96 MiB |
 | a snapshot, a response of Argo CD or Kubernetes, or a whole list | 52 MiB, enough for 20,000 versions |
 
 Within these limits, twgen needs less than 512 MiB of memory.
 
-If PATH is a folder, twgen reads all files in it and below except hidden ones. The folder must not contain a
-pipe, a socket, a broken link, or a link to outside the folder. PATH itself may be a pipe: `twgen validate
-<(cue export)`.
+If PATH is a folder, twgen reads all files below it except hidden ones. A link that leads out of the folder, a
+broken link, a pipe or a socket in the folder is an error. You can pass a pipe as a PATH:
+`twgen validate <(cue export)`.
 """
 _ALSO = {
     1: (
         "Also: `diff` found differences, `lock --check` found an outdated ledger, a `rollout` is Blocked, or"
         " `promote` was refused."
     ),
-    2: "Also: the output could not be written, such as on a full disk.",
+    2: "Also: the output could not be written, for example because the disk is full.",
 }
 _NOT_ERRORS = {
     0: "Done.",
@@ -58,9 +59,9 @@ _NOT_ERRORS = {
     129: "The terminal was closed (SIGHUP).",
     130: "Interrupted.",
     131: "Ended by SIGQUIT.",
-    141: "The reader of the output has closed it.",
+    141: "The reader of the output closed the pipe.",
     143: "Terminated.",
-    152: "The limit of processor time was reached (SIGXCPU).",
+    152: "The limit of CPU time was reached (SIGXCPU).",
 }
 
 
@@ -153,7 +154,7 @@ def _shared_options() -> str:
     of_application = ", ".join(f"`--{one.name}`" for one in OPTIONS.values() if one.of_application)
     parts = [
         "## Shared options\n",
-        "Commands name these groups by their titles. Every command also takes `-h, --help`.\n",
+        "The sections of the commands refer to these groups. Every command also accepts `-h, --help`.\n",
         f"In Argo CD, an Application may set only\n{of_application}. The operator sets all others.\n",
     ]
     shown: Mapping[str, click.Option] = {

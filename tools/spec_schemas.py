@@ -246,7 +246,7 @@ _GIVEN |= {
             "properties": {
                 "configMapKeyRef": _key_of(
                     "ConfigMap",
-                    "A key of a ConfigMap in the worker's namespace, in its data or its binaryData.",
+                    "A key in the data or binaryData of a ConfigMap in the worker's namespace.",
                 ),
                 "secretKeyRef": _key_of("Secret", "A key of a Secret in the worker's namespace."),
             },
@@ -278,9 +278,9 @@ _GIVEN |= {
                     **_WRITTEN,
                 },
                 "metadata": {
-                    "description": "Labels and annotations of the object. Each version sets its own name,"
-                    " namespace, ownerReferences, temporal.io/deployment-name, temporal.io/build-id,"
-                    " twgen.io/ keys, and Argo CD's sync-options and compare-options: leave these out.",
+                    "description": "Labels and annotations of the object. twgen sets the name, namespace,"
+                    " ownerReferences, temporal.io/deployment-name, temporal.io/build-id, twgen.io/ keys, and"
+                    " Argo CD's sync-options and compare-options for each version: leave these out.",
                     "type": ["object", "null"],
                 },
                 "spec": {
@@ -322,7 +322,7 @@ SPECS = {
     "connection": _Spec(
         kinds.CONNECTION,
         "How workers reach Temporal",
-        "Connection, or ClusterConnection for workers in every namespace. TemporalConnection is the old name"
+        "Connection, or ClusterConnection for workers in all namespaces. TemporalConnection is the old name"
         " of Connection.",
         Connection,
         "The address of the server, and the names of the Secrets with its credentials.",
@@ -375,7 +375,7 @@ def spec_schema(spec: _Spec) -> dict[str, Any]:
         "pattern": f"^$(?!\\n)|{LABEL.schema['pattern']}",
     }
     del namespace["minLength"]
-    marks = "of this document. The generated objects do not get them."
+    marks = "of this document. twgen does not copy them to the objects that it renders."
     metadata = {
         "name": {"description": spec.about_name, **spec.name.schema},
         "namespace": {"description": spec.namespace, **namespace},
@@ -386,7 +386,10 @@ def spec_schema(spec: _Spec) -> dict[str, Any]:
             **_TEXTS,
         },
     }
-    about = "The name and the namespace. If the namespace is absent, -n or Argo CD supplies it."
+    about = (
+        "The name and the namespace. If the namespace is absent, twgen uses the namespace of -n or of the"
+        " Argo CD Application."
+    )
     fields = described(_mapping(spec.fields), spec.fields)
     del fields["additionalProperties"]
     if kinds.APIS[spec.kind] == CONTROLLER_API:
