@@ -1,1 +1,1 @@
-"""All decisions about versions and traffic, as pure functions without YAML, clocks and servers."""
+"""All decisions about versions and traffic, as pure functions without YAML, clocks or servers."""

@@ -1,4 +1,4 @@
-"""The changes that a rollout makes in its cluster: replicas, and attached objects and their owners."""
+"""The changes that a rollout makes in its cluster, to replicas and to attached objects."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class ReplicasChange:
     replicas: int
     because: str
     resource_version: str
-    """The resource version of the Deployment that was read: an autoscaler may have scaled it since."""
+    """The Deployment's resource version: the write fails if an autoscaler has scaled it in the meantime."""
 
 
 class Condition(NamedTuple):
@@ -45,15 +45,15 @@ class AttachedInCluster:
     owners: frozenset[str]
     """The UIDs of its owners."""
     is_going: bool = False
-    """It is being deleted: a finalizer still holds it."""
+    """The object is being deleted, but a finalizer still holds it."""
     conditions: tuple[Condition, ...] = ()
 
 
 def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
-    """The replicas to set for autoscaled versions that need pods and have none, or whose owner changes.
+    """The replicas to set for autoscaled versions that lack pods, or whose autoscaler takes over.
 
-    If the only field manager of `spec.replicas` stops applying it, Kubernetes resets it to the default: of
-    five pods, one would be left.
+    If the only field manager of `spec.replicas` stops applying the field, Kubernetes resets it to its
+    default: of five pods, only one would be left.
     """
     for version in worker.versions:
         live = version.live if version.replicas_are_external else None
@@ -79,24 +79,24 @@ class Owning(NamedTuple):
 
 
 class AttachedRecord(NamedTuple):
-    """The attached objects, as `Kind/name`, that a rollout records on a Deployment for the next render."""
+    """The objects that a rollout records on a Deployment for the next render, each as `Kind/name`."""
 
     added: frozenset[str] = frozenset()
-    """The objects that the rollout attached: the applied manifest might not name them."""
+    """The objects that the rollout attached. The applied manifest might not name them."""
     gone: frozenset[str] = frozenset()
-    """The objects that the rollout deleted: the applied manifest may still name them."""
+    """The objects that the rollout deleted. The applied manifest may still name them."""
 
     def adding(self, *names: str) -> "AttachedRecord":
-        """The record before these objects are attached."""
+        """The record to write before these objects are attached."""
         return AttachedRecord(self.added.union(names), self.gone.difference(names))
 
     def deleting(self, *names: str) -> "AttachedRecord":
-        """The record after these objects were deleted."""
+        """The record to write after these objects were deleted."""
         return AttachedRecord(self.added.difference(names), self.gone.union(names))
 
 
 class Swap(NamedTuple):
-    """The replacement of objects of a version that have no template any more by objects that have one."""
+    """Deletes a version's objects that have lost their template, and creates their replacements."""
 
     version: VersionPlan
     old: tuple[AttachedInCluster, ...]
@@ -104,17 +104,17 @@ class Swap(NamedTuple):
     following: tuple[AttachedResource, ...]
     """The templates of the objects to create."""
     before: AttachedRecord
-    """The record to write before the swap: if the commit is reverted, twgen must know the new objects."""
+    """The record to write first. If the commit is reverted, twgen must know the new objects."""
     after: AttachedRecord
 
 
 def unowned(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[Owning]:
-    """The attached objects without an owner: their Deployment had no UID when they were rendered.
+    """The attached objects without an owner, because their Deployment had no UID when they were rendered.
 
-    Objects with a `when` that a sync applies are left out: only a render sets their owner. Argo CD does not
-    prune an object that has an owner, and a render can remove the owner first.
+    This skips objects with a `when` that a sync applies, since only a render may set their owner. Argo CD
+    does not prune an object that has an owner, and a render can remove the owner first.
     """
     owners = {
         named: version.live
@@ -130,7 +130,7 @@ def unowned(
 
 
 def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> Iterator[Swap]:
-    """The swap of each version whose Deployment lists replaced objects, which no render deletes."""
+    """A swap for each version whose Deployment lists replaced objects, since no render deletes them."""
     for version in worker.versions:
         if version.live and version.replaced:
             names = {(item.kind, item.name) for item in version.replaced}
@@ -143,7 +143,7 @@ def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> 
 
 
 def attached_record(version: VersionPlan) -> AttachedRecord:
-    """The record that is now on the Deployment of a version."""
+    """The record that a version's Deployment has now."""
     live = version.live
     return AttachedRecord(frozenset(live.added), frozenset(live.gone)) if live else AttachedRecord()
 
@@ -151,7 +151,7 @@ def attached_record(version: VersionPlan) -> AttachedRecord:
 def resources_of(
     worker: WorkerVersions, version: VersionPlan, objects: Iterable[AttachedObject]
 ) -> Iterator[tuple[tuple[GroupKind, str], AttachedResource]]:
-    """The kinds and names of these objects of a version, each with the template that it is a copy of."""
+    """The kind, the name and the template of each of these objects of a version."""
     names = {item.name for item in objects}
     for resource in worker.spec.attached if names else ():
         name = attached_resource_name(worker.spec.name, resource.name, version.build_id)
@@ -162,10 +162,10 @@ def resources_of(
 def left_over(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[AttachedInCluster]:
-    """The attached objects that the status of their version no longer needs, and that no sync prunes.
+    """The attached objects that their version no longer needs in its present status, and that no sync prunes.
 
     Argo CD prunes neither objects with an owner nor, with driver Hook, objects that the hook's Job applies.
-    Objects without a template are left to `swaps`, which handles those that the Deployment names: any other
+    This skips objects without a template. `swaps` handles them if the Deployment names them; any other object
     may belong to a person.
     """
     unwanted = {}

@@ -1,6 +1,6 @@
 """Chooses how the rollouts of a render are carried out, and which of several ticks checks a worker.
 
-All Jobs of a render are of one kind, since a hook delays the whole sync.
+Either all Jobs of a render are hooks or none is, since a hook delays the whole sync.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ NEEDS_TICK = (
 
 
 def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
-    """Hook if a policy requests it, otherwise Job. Workers that no Job rolls out do not matter.
+    """Hook if a policy requests it, otherwise Job. Workers that no Job rolls out have no influence.
 
     A hook is never the default: if Argo CD (from 3.5 on) sees a commit while a sync is running, it may apply
     the commit afterwards by self-heal, which runs no hooks. Raises InvalidInput if policies contradict each
@@ -51,9 +51,9 @@ def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
 
 
 def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tuple[Problem, ...]]:
-    """The workers if the operator chose driver Hook: a worker whose policy says Auto gets it.
+    """Apply driver Hook, which the operator chose, to the workers whose policy says Auto.
 
-    If the rollout of one worker takes too long for a hook, all keep tracked Jobs, with one warning.
+    If the rollout of one worker takes too long for a hook, all workers get tracked Jobs, with one warning.
     """
     slow = [(spec, why) for spec in specs if (why := _why_no_hook(spec))]
     if slow:
@@ -78,10 +78,10 @@ def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tup
 def driver_of_render(
     specs: Sequence[WorkerSpec], caller: Caller, operator: Operator, *, leaves_none_out: bool
 ) -> Driver:
-    """The driver of `rollout_driver`, after a check that the rollouts have an identity, and an image or tick.
+    """Check that the rollouts have all that they need, then return the driver from `rollout_driver`.
 
-    Raises InvalidInput without an identity. Without an image or tick, people or CI carry out the rollouts; if
-    `leaves_none_out` excludes that, it raises InvalidInput too.
+    Raises InvalidInput if a rollout has no manager identity. A rollout that lacks an image or tick is left to
+    people or CI; with `leaves_none_out`, it raises InvalidInput instead.
     """
     for spec in specs if leaves_none_out else ():
         if why := _why_not_driven(spec.policy.driver, operator):
@@ -100,14 +100,14 @@ def driver_of_render(
 
 
 def _why_not_driven(driver: Driver, operator: Operator) -> str:
-    """Why the cluster cannot roll out a worker; empty: it can, or a person or CI does."""
+    """Why the cluster cannot roll out a worker. Empty if it can, or if a person or CI does."""
     if driver is Driver.TICK:
         return "" if operator.tick.rollouts else NEEDS_TICK
     return NEEDS_IMAGE if driver.has_job and not operator.rollout.image else ""
 
 
 def left_out(spec: WorkerSpec, operator: Operator) -> str:
-    """A warning if a policy names a driver that cannot roll out the worker; empty: there is none."""
+    """A warning if the policy names a driver that cannot roll out the worker, otherwise empty."""
     driver = spec.policy.driver
     why = "" if driver is Driver.AUTO else _why_not_driven(driver, operator)
     return f"a render omits its rollout objects, and fails in Argo CD: {why}" if why else ""
@@ -120,14 +120,15 @@ def warned_of_drivers(plan: Plan, operator: Operator) -> Plan:
 
 
 def warned_of_driver(worker: WorkerVersions, operator: Operator) -> WorkerVersions:
-    """The versions of one worker, with the same warning."""
+    """The versions of one worker, with a warning if a render omits its rollout objects."""
     return worker.warned(filter(None, [left_out(worker.spec, operator)]))
 
 
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
-    """Whether the rollouts of a render in Argo CD are tracked Jobs, not hooks.
+    """Whether the rollouts of a render in Argo CD are tracked Jobs rather than hooks.
 
-    A policy may request Jobs before the operator sets an image. Raises as `rollout_driver` does.
+    A policy may request Jobs even before the operator sets an image. Raises InvalidInput if policies
+    contradict each other.
     """
     driven = [spec for spec in specs if spec.policy.driver.has_job]
     if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
@@ -141,7 +142,7 @@ def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
 
 
 def _why_no_hook(spec: WorkerSpec) -> str:
-    """Why a sync should not wait for its rollout, such as steps longer than `holdFor`; empty: it may wait."""
+    """Why a sync should not wait for the rollout, such as steps longer than `holdFor`, or empty if it may."""
     if spec.policy.driver is not Driver.AUTO:
         return "its RolloutPolicy has driver Job" if spec.policy.driver is Driver.JOB else ""
     if spec.rollout.strategy is Strategy.MANUAL:
@@ -156,24 +157,25 @@ def _why_no_hook(spec: WorkerSpec) -> str:
 
 
 def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
-    """With driver Hook, the hook's Job applies this object: otherwise a sync would wait for its metrics.
+    """Whether, with driver Hook, the hook's Job applies this object.
 
-    Such an object is deleted only together with its owner.
+    If the sync applied it, the sync would wait until the autoscaler has metrics. Such an object is deleted
+    only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
 
 
 _HOOK_COMES_WITHIN = timedelta(minutes=1)
-"""The longest time from the change of an intent to the sync that runs its hook."""
+"""How long it may take from the change of an intent to the sync that runs its hook."""
 
 
 def may_hook_come(changed: datetime, now: datetime) -> bool:
-    """The intent changed so recently that Argo CD may still run its hook."""
+    """Whether the intent changed so recently that Argo CD may still run its hook."""
     return now - changed < _HOOK_COMES_WITHIN
 
 
 def hook_is_skipped(last_sync: LastSync) -> bool:
-    """Argo CD applied an intent without its hook, and will not run the hook by itself."""
+    """Whether Argo CD applied an intent without its hook, and will not run the hook by itself."""
     return last_sync.leaves_out_hooks and not last_sync.is_running
 
 
@@ -195,7 +197,7 @@ class Shard(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """The first tick also reports workers whose Temporal namespace is unknown."""
+        """Whether this is the first tick, which also reports workers with an unknown Temporal namespace."""
         return self.number == 0
 
 

@@ -14,7 +14,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.versions.facts import VersionFacts, version_facts
 
 KEPT = 5
-"""By default, the records of this many newest drained versions stay."""
+"""By default, twgen keeps the records of this many of the newest drained versions."""
 _NEARLY_FULL = 0.75
 _TRIED_AGAIN_AFTER = timedelta(hours=1)
 _LONGEST_WAIT = timedelta(days=1)
@@ -29,10 +29,10 @@ class OldRecord:
 
 
 def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) -> tuple[OldRecord, ...]:
-    """The drained versions without pods, except the newest `keep`; the longest drained version is first.
+    """The drained versions without pods, except the newest `keep`. The longest drained version comes first.
 
-    A version with counted open workflows is left out. Raises NegativeAnswer if no cluster was read, because
-    any version may have pods then.
+    This skips a version if open workflows were counted on it. Raises NegativeAnswer if no cluster was read,
+    because any version may have pods then.
     """
     if world.deployments is None:
         raise NegativeAnswer(
@@ -46,7 +46,7 @@ def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) 
 
 
 def records_to_forget(target: Target) -> tuple[OldRecord, ...]:
-    """The records that the policy no longer keeps; none unless we are the manager of the worker."""
+    """The records that the policy no longer keeps. Empty unless twgen is the manager of the worker."""
     spec, world, keep = target.spec, target.world, target.spec.policy.keep_records
     if keep is None or not target.is_ours or world.deployments is None or world.rollout.is_paused:
         return ()
@@ -54,14 +54,14 @@ def records_to_forget(target: Target) -> tuple[OldRecord, ...]:
 
 
 class NextTry(NamedTuple):
-    """When the deletion of a record that failed is tried again."""
+    """When twgen retries a failed deletion of a record."""
 
     at: datetime
     wait: timedelta
 
     @classmethod
     def after(cls, before: "NextTry | None", now: datetime) -> "NextTry":
-        """The next try: an hour after the first failure, then after twice the wait each time, up to a day."""
+        """The next try. The first wait is an hour, and each later one is twice as long, up to a day."""
         wait = min(before.wait * 2, _LONGEST_WAIT) if before else _TRIED_AGAIN_AFTER
         return cls(later(now, wait), wait)
 
@@ -69,7 +69,7 @@ class NextTry(NamedTuple):
 def without_workflows(
     records: Sequence[OldRecord], open_workflows: Mapping[str, int]
 ) -> tuple[OldRecord, ...]:
-    """The records that have no open workflow, according to a count."""
+    """The records for which no open workflow was counted."""
     return tuple(record for record in records if open_workflows.get(record.build_id) == 0)
 
 

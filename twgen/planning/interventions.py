@@ -19,26 +19,26 @@ from twgen.versioning.names import MarkKey
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """The changes of a person's command: marks in the metadata of the target, and traffic."""
+    """The changes that a person's command makes to the target's metadata (marks) and to the traffic."""
 
     will: str
     """Its effect in the imperative, such as `pause the rollout of v2`."""
     marks: Mapping[str, Any]
-    """The values of the marks by key; False: the mark no longer counts."""
+    """The values of the marks, by key. The value False cancels a mark."""
     change: RoutingPlan | None = None
     ends: tuple[str, ...] = ()
     """The workflow IDs of gates to terminate first."""
     replays: bool = False
-    """It restarts the replay."""
+    """Whether the command restarts the replay."""
     goes_on: bool = False
-    """The rollout continues after it: if its Job has ended, the Job is restarted."""
+    """Whether the rollout continues after the command. If its Job has ended, the Job is restarted."""
 
     @property
     def first_marks(self) -> Mapping[str, Any]:
-        """The marks to write before the change, to keep a rollout from undoing it.
+        """The marks to write before the change, so that a rollout does not undo it.
 
-        With a change that gives the target traffic, marks are written last: they make the rollout faster, so
-        none may remain if Temporal refuses the change.
+        If the change gives the target traffic, its marks are written last. They make the rollout faster, so
+        none may remain if Temporal rejects the change.
         """
         return {} if self.change and self.change.build_id else self.marks
 
@@ -49,7 +49,7 @@ class Intervention:
 
 
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
-    """Take the next step of the rollout, or all traffic with `full`, without waiting for a pause to end.
+    """Give the target its next share, or all traffic with `full`, without waiting for a pause to end.
 
     Raises NegativeAnswer, with the reason, if the target must not get the traffic.
     """
@@ -85,13 +85,13 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_from_now(target, because=failing) if failing else {}
     if waits_for:
-        # once the change is made, its mark records that the target has passed these gates
+        # a mark about this change will record these gates as passed
         will = f"{will}, without its {'gate' if missing else 'replay'}"
     return Intervention(will, marks, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
-    """End the target's ramp, until a person retries."""
+    """End the target's ramp, until a person runs `twgen retry`."""
     _refuse_foreign_or_unknown(target)
     if target.is_current:
         raise refused(target, "it is current: to go back, commit the spec of an older version")
@@ -131,7 +131,7 @@ def retry(target: Target) -> Intervention:
 
 
 def pause(target: Target) -> Intervention:
-    """Change no traffic until a person resumes."""
+    """Stop all changes of traffic, until a person runs `twgen resume`."""
     _refuse_foreign_or_unknown(target)
     if target.is_paused:
         raise refused(target, "it is already paused")
@@ -148,7 +148,7 @@ def resume(target: Target) -> Intervention:
         is_frozen = target.world.rollout.is_paused
         why = ", but its intent has the annotation twgen.io/paused: remove it first" if is_frozen else ""
         raise refused(target, f"it is not paused{why}")
-    # a pause by a person does not mean that the measurements were bad
+    # earlier measurements still count if a person paused the rollout, but not if the rollout paused itself
     marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
     marks |= _measured_from_now(target) if target.why_marked(MarkKey.PAUSED) else {}
     return Intervention(f"let the rollout of {target.build_id} continue", marks, goes_on=True)
@@ -157,8 +157,8 @@ def resume(target: Target) -> Intervention:
 def retire(target: Target) -> Intervention:
     """Send all new workflows to workers without a version, so that all versions drain.
 
-    The mark is written first: otherwise the rollout of the spec that is still in Git would bring the traffic
-    back. Only the target is marked, so a new build ID may get traffic again.
+    The mark is written first. Without it, a rollout of the spec that is still in Git would bring the traffic
+    back. Only the target gets a mark, so a new build ID may get traffic again.
     """
     _refuse_foreign_or_unknown(target)
     if target.current is None:
@@ -188,10 +188,10 @@ def retire(target: Target) -> Intervention:
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
     """Raise OwnedBySomebodyElse if the traffic has changed between the decision and the claim.
 
-    Any client could change it before the claim. After the claim, another manager may have claimed the worker.
+    Any client could change the traffic before the claim. After it, another manager may have made a claim.
     """
     before = decided_on.temporal.routing
-    # the update state only says whether all task queues have received the last change
+    # a new update state is not new traffic: it says whether all task queues have received the last change
     after = replace(target.temporal.routing, update_state=before.update_state)
     if target.is_foreign or after != before:
         raise OwnedBySomebodyElse(
@@ -200,7 +200,7 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Whether a new read of the target shows the change, and the marks that are written before it."""
+    """Whether the target, read again, has the change and the marks that are written before it."""
     metadata = (target.version.metadata or {}) if target.version else {}
     if any(metadata.get(key) != value for key, value in intervention.first_marks.items()):
         return False
@@ -226,12 +226,12 @@ def _refuse_foreign_or_unknown(target: Target) -> None:
 
 
 def refused(target: Target, because: str) -> NegativeAnswer:
-    """The error of a command or a request that is refused."""
+    """The error for a command or a request that twgen refuses."""
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
 def _measured_from_now(target: Target, because: str = "") -> dict[str, Any]:
-    """The mark that makes only measurements from now on count, since a person let the rollout continue."""
+    """The mark to ignore earlier measurements, because a person let the rollout continue."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 

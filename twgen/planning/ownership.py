@@ -13,10 +13,10 @@ from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
-    """The manager identity that a worker is planned for.
+    """The manager identity that the plan of a worker assumes.
 
-    For a person at a terminal it is the identity on the live Deployments, so that their own Argo CD does not
-    count as another manager.
+    For a person at a terminal, this is the identity on the live Deployments, so that their own Argo CD does
+    not count as another manager.
     """
     if caller.is_person and not spec.policy.identity:
         carried = {live.identity for live in world.deployments or () if live.identity}
@@ -29,8 +29,8 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
     """Raise OwnedBySomebodyElse if a live Deployment was rendered for another manager or application.
 
     Two generators of one Deployment would overwrite each other forever. An unknown identity or application is
-    not compared. In Argo CD, any ownerReference of a Deployment makes a render fail: Argo CD shows no
-    warnings, and prunes an owner that is no longer in Git.
+    not compared. In Argo CD, a render also fails if a Deployment has any ownerReference, because Argo CD
+    shows no warnings and prunes an owner that is no longer in Git.
     """
     identity = caller.on_deployments_of(spec.policy)
     for live in world.deployments or ():
@@ -73,7 +73,7 @@ def cluster_warnings(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
 
 
 def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
-    """The manager of a worker after this identity claims it from `owner` (empty: from no manager).
+    """The manager of a worker after this identity claims it from `owner`, which is empty for no manager.
 
     Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if the worker has another manager.
     """
@@ -87,7 +87,10 @@ def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
 
 
 def released(world: WorkerWorld, identity: str) -> str:
-    """The manager of a worker after this identity releases it: none. Raises as `claimed` does."""
+    """The manager of a worker after this identity releases it, which is always empty.
+
+    Raises the same errors as `claimed`.
+    """
     manager = manager_of(world)
     if manager != identity:
         raise OwnedBySomebodyElse(f"{world.name}: {managed_by(manager)}, and you act as {identity}")
@@ -95,7 +98,7 @@ def released(world: WorkerWorld, identity: str) -> str:
 
 
 def manager_of(world: WorkerWorld) -> str:
-    """The manager of a worker (empty: none); raises NegativeAnswer if Temporal does not know the worker."""
+    """The manager of a worker, or empty. Raises NegativeAnswer if Temporal does not know the worker."""
     if not world.temporal:
         raise NegativeAnswer(f"{world.name}: Temporal does not know it: none of its workers has polled")
     return world.temporal.manager_identity
@@ -107,10 +110,10 @@ def managed_by(manager: str) -> str:
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """The warnings about our own Deployments whose worker no spec names any more."""
+    """The warnings about Deployments that twgen rendered for workers that no spec names any more."""
     specified = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
-    # a spec without a Deployment may be a renamed worker; a person does not know the identity of the old one
+    # a spec without a Deployment may be of a renamed worker, whose old identity a person does not know
     anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get(spec.key):

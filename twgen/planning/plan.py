@@ -43,7 +43,7 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
-    """The plan for every worker's versions and traffic; raises as `plan_versions` does."""
+    """The plan for every worker's versions and traffic. Raises the same errors as `plan_versions`."""
     workers = []
     for spec, own_world in _with_worlds(specs, world, caller):
         worker = plan_worker(spec, own_world, now, caller)
@@ -76,7 +76,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 
 
 def with_differences(plan: Plan, world: World) -> Plan:
-    """The plan for people: with the fields that differ between each new target and the current version."""
+    """Add to the plan the fields that differ between each new target and the current version, for people."""
     workers = (
         replace(worker, differs=differing_fields(worker.spec, worker_world(worker.spec, world), plan.now))
         for worker in plan.workers
@@ -87,7 +87,8 @@ def with_differences(plan: Plan, world: World) -> Plan:
 def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
     """The versions, with warnings about live pod templates that do not match their own hash.
 
-    Without a field manager this check costs as much as the whole render, so only a strict render makes it.
+    If the field managers are unknown, this check costs as much as the rest of the render, so only a strict
+    render makes it.
     """
     return worker.warned(warnings_about_pods(worker.versions))
 
@@ -106,7 +107,7 @@ def _warnings(workers: Sequence[WorkerVersions], world: World, caller: Caller) -
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
-    """The world of one worker; raises StateUnavailable if Temporal was not read for it."""
+    """The world of one worker. Raises StateUnavailable if Temporal was not read for it."""
     own_world = world.workers.get(spec.key)
     if not own_world or not own_world.temporal_was_read:
         raise StateUnavailable(
@@ -119,7 +120,7 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
 def _with_worlds(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world; raises if any of the workers has another owner."""
+    """Each worker with its world. Raises OwnedBySomebodyElse if any of the workers has another owner."""
     paired = [(spec, worker_world(spec, world)) for spec in specs]
     for spec, own_world in paired:
         refuse_foreign(spec, own_world, caller)

@@ -25,7 +25,7 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
-"""A server checks every few minutes whether a version has drained, but its list may not show the result."""
+"""A server checks every few minutes whether a version has drained, but its list may lack the result."""
 
 _MOST_LEFT_OVERS = 10
 """Git is searched for at most this many unneeded versions."""
@@ -42,25 +42,25 @@ class Reads:
     task_queues: frozenset[TaskQueue] = frozenset()
     """The task queues whose pollers must be read."""
     tasks_of: tuple[tuple[str, TaskQueue], ...] = ()
-    """The task queues that the target does not poll and that may have tasks, with the current version."""
+    """The current version and the task queues that it polls and the target does not: they may have tasks."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
-    """The gate workflows on the target, as task queue and workflow ID; None: no decision needs them."""
+    """The target's gate workflows to read, as task queue and workflow ID, or None if none matters."""
     metrics: tuple[Metric, ...] = ()
     """The metrics that must be measured on the ramping target."""
     measured_since: datetime | None = None
-    """None: nothing is measured."""
+    """When measuring began, or None if nothing is measured."""
     worker_deployments: bool = False
-    """List the Worker Deployments of the Temporal namespace: it may be full, or contain a misspelled name."""
+    """Whether to list the namespace's Worker Deployments: it may be full, or contain a misspelled name."""
     other_workers: bool = False
-    """Search for pollers that may be this worker under another name."""
+    """Whether to search for pollers that may be this worker under another name."""
     task_queue_of_variables: TaskQueue | None = None
-    """The task queue in the variables of its containers, if other pollers of it must be read."""
+    """The task queue in the variables of the containers, if its other pollers must be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
-    """The Deployments that should have pods, but have no available one, or none that polls yet."""
+    """The Deployments whose Pods must be read: none of their pods is available, or none polls yet."""
     replay: bool = False
-    """Read the state of the target's replay."""
+    """Whether to read the state of the target's replay."""
     held: tuple[str, ...] = ()
-    """The draining versions with pods, by build ID, to show people which open workflows hold them."""
+    """The build IDs of draining versions with pods: people want to see which workflows keep them running."""
 
 
 def versions_to_describe(
@@ -68,9 +68,9 @@ def versions_to_describe(
 ) -> tuple[str, ...]:
     """The build IDs of the versions to describe by name, because Temporal's list of versions is not enough.
 
-    These are live versions that the list lacks, since it may be out of date and an unknown version would be
-    scaled down, and versions whose drainage was last checked some time ago. With `for_routing` also the
-    versions whose metadata and task queues affect traffic, or the policy's actions on workflows.
+    The list may be out of date: it may lack a live version, which would then be scaled down as unknown, or
+    have an old drainage status. With `for_routing`, the result includes versions whose metadata and task
+    queues affect traffic, or the policy's actions on workflows.
     """
     if not world.temporal:
         return ()
@@ -86,11 +86,14 @@ def versions_to_describe(
 def further_reads(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool, for_people: bool = False
 ) -> Reads:
-    """The reads to make once the versions are known; without `for_routing`, only those that may keep one."""
+    """The reads to make once the versions are known.
+
+    Without `for_routing`, only the reads that may show that a version is still needed.
+    """
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
         return Reads(holding)
-    # the reads depend neither on the identity nor on whether a missing Deployment is created
+    # the reads depend neither on the identity nor on the reason why a Deployment is not created
     target = Target(spec, world, now, identity="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     # no worker of the target has polled, although its pods are available or unknown
@@ -127,11 +130,11 @@ def further_reads(
 
 
 def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
-    """The task queue and workflow ID of each gate that must be read; None: no decision needs them.
+    """The task queue and workflow ID of each gate that must be read, or None if no decision needs them.
 
     If a known run has another workflow type, the ID is that of the next attempt.
     """
-    # a rollback reads them too: its window may be over when the plan is made
+    # a rollback needs no gates, but reads them: its window may be over when the plan is made
     gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     names = tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
     return names if gates else None
@@ -160,7 +163,7 @@ def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tu
 
 
 def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The build IDs whose manifests only the history of Git may contain: no earlier source has them."""
+    """The build IDs whose manifests may only be in the Git history, because no earlier source has them."""
     history = spec.policy.history
     if HistorySource.GIT not in history:
         return frozenset()
@@ -168,7 +171,7 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
     live = {deployment.build_id for deployment in world.deployments or ()}
     with_manifest = {spec.build_id, *(live if HistorySource.CLUSTER in before else ())}
     with_manifest |= world.ledger.keys() if HistorySource.LEDGER in before else set()
-    # a worker may have a hundred thousand versions that drained long ago: skip the table for them
+    # do not apply the table to versions that drained long ago: a worker may have a hundred thousand of them
     unknown = {
         build_id
         for build_id, version in known_to_temporal(world).items()
@@ -187,7 +190,7 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
 def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
     """The newest unneeded versions, whose Deployments may still exist if the cluster was not read.
 
-    Only a few are looked up in Git, since each costs time in every render for as long as Temporal lists it.
+    twgen searches Git for only a few, since each costs time in every render for as long as Temporal lists it.
     """
     if world.deployments is not None or HistorySource.GIT not in spec.policy.history:
         return frozenset()
@@ -203,7 +206,7 @@ def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) 
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
-    # a current target too: it may be marked as aborted, or have no pollers
+    # a current target counts too: it may be marked as aborted, or have no pollers
     current = temporal.routing.current
     return {spec.build_id, current.build_id} if current else {spec.build_id}
 
@@ -216,7 +219,7 @@ def _is_stale(version: Version, now: datetime) -> bool:
 
 
 def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
-    # Temporal's drainage check may miss a workflow that was started pinned to one of these versions
+    # Temporal's drainage check may miss a workflow that was pinned to one of these versions from its start
     deployed = {spec.build_id, *(deployment.build_id for deployment in world.deployments or ())}
     return {
         version.build_id
@@ -229,7 +232,7 @@ def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
 
 
 _ONE_LINE_FROM = 3
-"""From this number on, workers with the same failure share a line."""
+"""If this many workers have the same failure, they share a line."""
 _OF_ONE_WORKER = re.compile(r", namespace '[^']*' \(for [^)]*\)")
 
 
@@ -240,9 +243,9 @@ class Unread(NamedTuple):
     """The address of its Temporal."""
     why: str
     is_busy: bool = False
-    """The server rate-limited the call, so a later try may succeed."""
+    """Whether the server rate-limited the call, so that a later try may succeed."""
     is_late: bool = False
-    """Its server did not answer in time."""
+    """Whether the server did not respond in time."""
 
 
 def unread_error(unread: Sequence[Unread]) -> TwgenError:
@@ -252,7 +255,7 @@ def unread_error(unread: Sequence[Unread]) -> TwgenError:
 
 
 def unread_lines(unread: Iterable[Unread]) -> list[str]:
-    """Why workers were not read; workers of one server with the same failure share a line."""
+    """Why workers were not read. Workers of one server with the same failure share a line."""
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in unread:
         alike[one.address, _OF_ONE_WORKER.sub("", one.why)].append(one.why)

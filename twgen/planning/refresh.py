@@ -19,29 +19,29 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
-"""The least time to the next refresh of an application if the last one changed nothing."""
+"""The shortest time to the next refresh of an application if the last one changed nothing."""
 _SHORTEST_PAUSE = timedelta(seconds=30)
-"""The least time between two refreshes of an application: meanwhile Argo CD applies the first render."""
+"""The shortest time between two refreshes of an application: Argo CD applies the first render in it."""
 MOST_A_MINUTE = 20
-"""The most refreshes of all applications per minute: each renders a whole application."""
+"""The most refreshes per minute for all applications together: each one renders a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """The longest pause after refreshes that changed nothing."""
 _DOUBLED = 8
-"""A pause is doubled at most this often: by then it exceeds the longest pause, but fits in a timedelta."""
+"""How many times a pause is doubled at most: enough for the longest pause, without an overflow."""
 _REFRESHES_WITHIN = timedelta(minutes=10)
-"""Argo CD should refresh an application within this time after a request: a render may take minutes."""
+"""Argo CD should carry out a refresh within this time of the request: a render may take minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
-"""The least time from the end of a Job until another Job may replace it."""
+"""The shortest time from the end of a Job until another Job may replace it."""
 RERUN_PAUSE_OF_TICK = timedelta(minutes=1)
-"""The same for a rollout that tick carries out."""
+"""The shortest time from the end of tick's rollout of a worker until its next one."""
 
 
 def plan_hash(worker: WorkerVersions) -> str:
     """A SHA-256 in hex digits, which changes whenever new facts change the worker's manifests.
 
-    It does not cover the content of a version, on which Git and the live objects already agree, nor data that
-    no manifest contains, such as the reason for keeping a version. It covers the UID of a Deployment that
-    owns attached objects.
+    It does not cover the content of a version's manifest, on which Git and the live objects already agree,
+    nor data that no manifest contains, such as the reason for keeping a version. It covers the UID of a
+    Deployment that owns attached objects.
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     by_status = any(resource.when for resource in worker.spec.attached)
@@ -52,7 +52,7 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
-            # a render without the cluster keeps rendering it at zero; a render with the cluster removes it
+            # without a Deployment, a render that reads the cluster omits it; any other renders it at zero
             version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
             *((version.attached, version.leaving) if by_status or version.replaced else ()),
@@ -64,7 +64,7 @@ def plan_hash(worker: WorkerVersions) -> str:
 
 
 def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
-    """The versions of one worker as all possible renders in the world of its plan would have them.
+    """The versions of one worker in each render that is possible in the world of its plan.
 
     A render may or may not read the cluster, and may or may not have a ledger with the live Deployments.
     """
@@ -81,15 +81,15 @@ class Rendered(NamedTuple):
 
     worker: str
     application: str
-    """The name in Argo CD's tracking IDs: `name`, or `namespace_name` outside of Argo CD's namespace."""
+    """The name in Argo CD's tracking IDs: `name`, or `namespace_name` outside Argo CD's own namespace."""
     stamped: str
-    """The plan hash of the applied intent; empty: none."""
+    """The plan hash of the applied intent, or empty if it has none."""
     wanted: frozenset[str]
     """The plan hashes that a render could have now."""
 
 
 class RenderedBy(StrEnum):
-    """Whether the application that an intent names renders it."""
+    """Whether the application that an intent names renders this intent."""
 
     APPLICATION = "Application"
     APPLICATION_BEFORE = "ApplicationBefore"
@@ -99,8 +99,8 @@ class RenderedBy(StrEnum):
 def rendered_by(status: str, *, requires_pruning: bool) -> RenderedBy:
     """Whether the application that an intent names renders it, by the intent's state in that application.
 
-    This is checked because anyone can write an intent that names an application. Empty `status`: the intent
-    is not among the resources of the application.
+    This is checked because anyone can write an intent that names an application. `status` is empty if the
+    intent is not among the resources of the application.
     """
     # after a failed render, Argo CD knows neither the objects of the render nor those to prune
     if status == "Unknown" or (status and not requires_pruning):
@@ -113,19 +113,19 @@ class ApplicationState(NamedTuple):
 
     is_syncing: bool
     render_error: str
-    """The error of twgen in its last render, as Argo CD reports it; empty: there was none."""
+    """twgen's error in the last render, as Argo CD reports it, or empty if there was none."""
     rendered: Mapping[str, str] = MappingProxyType({})
-    """The known plan hashes of its last render, by worker, whether it was applied or not."""
+    """The known plan hashes of the last render, by worker, whether the render was applied or not."""
     may_wait: bool = True
-    """Its last render might not be applied yet."""
+    """Whether the last render might not be applied yet."""
     asked_since: datetime | None = None
-    """When a refresh was requested that Argo CD has not done yet; None: it has none to do, or unknown."""
+    """When a refresh was requested that Argo CD has not done yet. None if there is none, or if unknown."""
 
 
 def not_refreshed(asked_since: datetime | None, now: datetime) -> str:
-    """The problem of an application that Argo CD no longer refreshes; empty: there is none, or unknown.
+    """The problem if Argo CD no longer refreshes an application. Empty if it does, or if this is unknown.
 
-    Argo CD continues to show the last state of the application, such as Synced, but applies no commit.
+    Argo CD then still shows the last state of the application, such as Synced, but applies no commit.
     """
     if asked_since is None or now - asked_since < _REFRESHES_WITHIN:
         return ""
@@ -137,9 +137,9 @@ class Refresh(NamedTuple):
 
     because: str
     outdated: frozenset[Rendered] = frozenset()
-    """The workers whose manifests it should change; empty: it repeats a render that failed."""
+    """The workers whose manifests the refresh should change. Empty if it repeats a render that failed."""
     at: datetime | None = None
-    """The time of the request; None: it was not requested yet."""
+    """The time of the request, or None if there was no request yet."""
     in_vain: int = 0
     """The number of earlier, identical requests that changed nothing."""
 
@@ -147,13 +147,14 @@ class Refresh(NamedTuple):
 def due_refresh(
     workers: Iterable[Rendered], state: ApplicationState, last: Refresh | None, now: datetime
 ) -> Refresh | None:
-    """The hard refresh that an application needs now, if any; `last` is the previous one.
+    """The hard refresh that an application needs now, if any. `last` is the previous one.
 
     During a sync there is none, because it would change the manifests of that sync. If the last render is
     correct but not applied, a person or a sync window delays it, and a refresh would not help. If the last
-    render is outdated, it must be replaced before it is applied. If the last refresh changed nothing, the
-    next one comes after a pause that doubles each time: tick cannot know, for example, which versions the
-    ledger has.
+    render is outdated, it must be replaced before it is applied.
+
+    A refresh may change nothing, since tick does not know, for example, which versions the ledger has. Then
+    the next one comes after a pause, which doubles each time.
     """
     since = now - last.at if last and last.at else None
     if state.is_syncing or not pause_is_over(since, _SHORTEST_PAUSE):
@@ -176,9 +177,9 @@ def due_refresh(
 
 
 def pause_is_over(since: timedelta | None, pause: timedelta) -> bool:
-    """Whether more time than a pause has passed since a moment; True if there was no such moment (None).
+    """Whether a pause is over. `since` is the time since it began, or None if it never began.
 
-    True also if the moment is further in the future than the pause is long: the clock was set back.
+    It is also over if it begins further in the future than it lasts, because then the clock was set back.
     """
     return since is None or not -pause < since < pause
 
@@ -195,9 +196,9 @@ def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str,
 
 
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
-    """Whether the last render of Argo CD must be read too; `due` is based on the applied objects only.
+    """Whether Argo CD's last render must be read too. `due` is based only on the applied objects.
 
-    A render that was not applied yet may already be correct, or wrong although the applied one is correct.
+    A render that was not applied yet may be correct although the applied one is outdated, or the reverse.
     """
     if due:
         return bool(due.outdated)
@@ -205,7 +206,7 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, driver: Driver) -> bool:
-    """Whether a rollout that has ended has work again, and would not fail again for the same reason.
+    """Whether a rollout that has ended has work again, and would not fail for the same reason.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
     """

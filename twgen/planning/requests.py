@@ -31,9 +31,9 @@ _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVA
 def decided(
     request: Request, pending: PendingRequest, target: Target, permitted: Collection[Verb]
 ) -> Intervention | Answer:
-    """The changes of a pending request, or its final answer if it changes nothing more."""
+    """The changes that a pending request makes, or its final answer if it makes none."""
     answer = pending.answer_to_it
-    # a request that slows a rollout may be carried out twice
+    # a request that slows a rollout does no harm if it is carried out twice
     if pending.wrong and not request.verb.slows:
         refusal = f"{pending.wrong}: check the status of the rollout, then make the request again"
         return Answer(request, AnswerState.REFUSED, refusal)
@@ -62,9 +62,9 @@ def refused_after_abort(
 
 
 def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
-    """The changes of a request, by the rules of the command with the same name.
+    """The changes that a request makes, by the rules of the command with the same name.
 
-    Raises NegativeAnswer or OwnedBySomebodyElse with the text of a refusal.
+    Raises NegativeAnswer or OwnedBySomebodyElse if the request is refused, with the reason as the message.
     """
     if why := _no_longer_counts(request, target.build_id, target.now):
         raise refused(target, why)
@@ -82,9 +82,9 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
 
 
 def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
-    """Why a request is refused because of its target or its age; empty: it counts.
+    """Why a request has the wrong target or has expired, or empty if it still counts.
 
-    A request with a time far in the future is refused too, since it would count for too long.
+    A request with a time far in the future is refused too, since it would expire too late.
     """
     if request.target != target:
         return f"the request is for {request.target}, which is no longer the target"
@@ -104,7 +104,7 @@ def not_permitted(verb: Verb) -> str:
 
 
 def taken(request: Request, intervention: Intervention, target: Target) -> Answer:
-    """The answer before a request is carried out. It lets another process check whether that was done."""
+    """The answer to write before a request is carried out. With it, another process can check the outcome."""
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
     share = ALL_TRAFFIC if gets_all else change.percentage if change else None
@@ -113,10 +113,10 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
-    """The final answer to a request whose execution was interrupted; None: it may be carried out again.
+    """The final answer to a request that was interrupted, or None if it may be carried out again.
 
-    The conflict token changes with the traffic, so that no step is taken twice. A Resume or Retry must not
-    undo a later pause or abort. No times are compared, because the clocks of two people may differ.
+    The conflict token changes with the traffic, so no step is taken twice. A Resume or Retry must not undo a
+    later pause or abort. This compares no times, because the clocks of two people may differ.
     """
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
     if continues and not set(_stops(target)) <= set(answer.stops):
@@ -139,7 +139,7 @@ def _stops(target: Target) -> tuple[str, ...]:
 
 
 def is_in_effect(request: Request, target: Target) -> bool:
-    """A request has nothing left to change, no matter who did it; never true of a promotion."""
+    """Whether a request has nothing left to change, for any reason. Never true for a promotion."""
     if request.target != target.build_id or not target.is_registered:
         return False
     match request.verb:
@@ -157,12 +157,12 @@ def is_in_effect(request: Request, target: Target) -> bool:
 
 
 def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
-    """The final answer to a request; without a new message, it keeps the earlier message."""
+    """The final answer to a request. Without a new message, it keeps the earlier one."""
     return Answer(answer.request, state, message or answer.message)
 
 
 def refused_at_once(status: RolloutStatus, request: Request) -> str:
-    """Why the status of the rollout alone rules out a new request; empty: a Job may accept it."""
+    """Why the status of the rollout already rules out a new request, or empty if a Job may accept it."""
     if request.target != status.target:
         return f"its target is {status.target} now"
     if why := _refused_by_state(status, request.verb):
@@ -172,7 +172,7 @@ def refused_at_once(status: RolloutStatus, request: Request) -> str:
 
 
 def same_that_waits(status: RolloutStatus, request: Request) -> Request | None:
-    """A pending request for the same change; None: there is none."""
+    """A pending request for the same change, or None."""
     return next((each for each in _waiting(status, request.at) if each.asks_for == request.asks_for), None)
 
 
@@ -183,7 +183,7 @@ def _waiting(status: RolloutStatus, now: datetime) -> list[Request]:
 
 
 def has_ended(status: RolloutStatus) -> bool:
-    """The Job of the rollout has ended, so another program must restart it for a request."""
+    """Whether the rollout's Job has ended, so that another program must restart it for a request."""
     is_left = status.reason == RoutingReason.ROLLOUT_ENDED
     return is_left or not needs_a_rollout(status.phase, status.reason)
 
@@ -204,7 +204,7 @@ def _refused_by_state(status: RolloutStatus, verb: Verb) -> str:
 
 
 def _may_be_retried(status: RolloutStatus) -> bool:
-    """A Retry is pending, or was done so recently that the status does not show it yet."""
+    """Whether a Retry is pending, or was done so recently that the status does not show it yet."""
     newest = status.answers[0] if status.answers else None
     is_done = newest is not None and newest.request.verb is Verb.RETRY and newest.state is AnswerState.DONE
     return is_done or any(pending.waiting for pending in status.pending)
@@ -230,7 +230,7 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
 
 
 def advised(status: RolloutStatus) -> Verb | None:
-    """The request that makes a rollout continue; None: it needs no person, or would refuse the request."""
+    """The request that makes a rollout continue, or None if it needs no person or accepts no such request."""
     continues = {Verb.RESUME, Verb.RETRY}
     if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
         continues.add(Verb.PROMOTE)
@@ -238,7 +238,7 @@ def advised(status: RolloutStatus) -> Verb | None:
 
 
 def refused_without_job(request: Request, status: RolloutStatus, now: datetime, driver: Driver) -> str:
-    """Why no Job will ever accept a request, if none runs now; empty: a restarted Job would accept it."""
+    """Why no Job will accept a request, if none runs now. Empty if a restarted Job would accept it."""
     if driver is Driver.NONE:
         command = f"twgen {request.verb.lower()} PATH"
         return f"its policy has driver None, so no Job carries out requests: run `{command}`"

@@ -22,15 +22,15 @@ from twgen.planning.version_status import ALL_TRAFFIC, stay_began
 from twgen.versioning.names import Mark, MarkKey, write_mark
 
 FAILED_LOOK = timedelta(seconds=5)
-"""The time until the next check after a check that failed."""
+"""The time from a failed check until the next one."""
 
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
 LONGEST_BLIND = timedelta(minutes=5)
-"""The longest sleep during a pause: some changes affect neither the traffic nor the conflict token."""
+"""The longest time without a full check during a pause: some changes leave the conflict token the same."""
 _UNTIL_READY = timedelta(seconds=10)
 _OVERDUE = timedelta(minutes=5)
-"""A running rollout needs less time than this to check, to make a change and to write its status."""
+"""A running rollout needs less than this to check, make a change and write its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class WriteMarks:
-    """The rollout writes a decision about a version into its metadata; the next check acts on it."""
+    """The rollout writes a decision into the metadata of a version. The next check acts on it."""
 
     build_id: str
     marks: Mapping[str, Any]
@@ -54,7 +54,7 @@ Write = GateStart | Claim | WriteMarks | RoutingPlan
 
 
 def next_write(plan: WorkerPlan) -> Write | None:
-    """The next change of a rollout; None: it waits, or has nothing left to do.
+    """The next change of a rollout, or None if it waits or has nothing left to do.
 
     A gate starts before the worker is claimed, so that the manager stays the same if the gate fails. A change
     that takes a share back does not wait for a gate, because the gate might be unable to start.
@@ -69,14 +69,14 @@ def next_write(plan: WorkerPlan) -> Write | None:
 
 
 def takes_back(plan: WorkerPlan) -> bool:
-    """A version loses its share, or gets no more. Such a change waits for nothing."""
+    """Whether a version loses its share, or gets no more traffic. Such a change waits for nothing."""
     routing = plan.routing
     is_back = routing.action is RoutingAction.CLEAR_RAMP or routing.reason is Reason.ROLLBACK
     return is_back or bool(routing.marks)
 
 
 def is_made(change: RoutingPlan, routing: Routing) -> bool:
-    """The routing already is as the change would make it."""
+    """Whether the routing is already as the change would make it."""
     current, ramp = routing.current, routing.ramping
     match change.action:
         case RoutingAction.SET_CURRENT:
@@ -95,10 +95,10 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
     cause: Mapping[str, str],
     after: WorkerDeployment,
 ) -> Mapping[str, Any]:
-    """The mark on a version that records who gave it its share, the cause, the passed gates, and the stay.
+    """A mark in a version's metadata: who gave it its share, why, the gates that it passed, and its period.
 
-    `after` is the worker after the change. If it shows other traffic, the stay is unknown and there is no
-    mark. Empty texts of `cause` are left out.
+    `after` is the worker as it was read after the change. If it shows other traffic, the version's period in
+    the routing is unknown, and there is no mark. Empty texts in `cause` are left out.
     """
     if not is_made(change, after.routing):
         return {}
@@ -114,14 +114,14 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
-    """A rollout has work: it is not settled, and not stopped until its intent changes."""
+    """Whether a rollout has work: it is not settled, and has not stopped until its intent changes."""
     # an unknown reason, from another release, does not count as a stop
     final = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in final
 
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
-    """The status of a rollout that no Job continues; its message also has the last state."""
+    """The status of a rollout that no Job continues. Its message also describes the last state."""
     last_message = untimed(status.message)
     before = "" if last_message in why else f"; before, it was {status.phase}: {last_message}"
     message = f"its traffic does not move: {why}{before}"
@@ -129,7 +129,7 @@ def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatu
 
 
 def since_when(before: RolloutStatus, now: RolloutStatus) -> datetime:
-    """When phase or reason last changed; the retry of an ended rollout does not count as a change."""
+    """When the phase or the reason last changed. The retry of an ended rollout does not count as a change."""
     is_same = (before.phase, before.reason) == (now.phase, now.reason)
     is_retry = before.reason == Reason.ROLLOUT_ENDED and now.phase is Phase.WAITING
     return before.since if before.intent == now.intent and (is_same or is_retry) else now.since
@@ -147,7 +147,7 @@ def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutS
 def not_begun(
     previous: RolloutStatus | None, worker: str, target: str, why: str, since: datetime
 ) -> RolloutStatus:
-    """The status of a worker whose newest intent no rollout has read; `previous` is the status before."""
+    """The status of a worker if no rollout has read its newest intent yet. `previous` is its last status."""
     before = f"; before, it was {previous.phase}: {untimed(previous.message)}" if previous else ""
     message = f"the rollout of {target} has not begun: {why}{before}"
     reason = Reason.ROLLOUT_NOT_BEGUN
@@ -159,9 +159,9 @@ def not_begun(
 
 
 def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> RolloutStatus:
-    """The status of a rollout whose hook Argo CD skipped; `sync` is the command that runs hooks.
+    """The status of a rollout whose hook Argo CD skipped.
 
-    `tick_takes_over`: tick will take the rollout over.
+    `sync` is the command that runs hooks. `tick_takes_over` says whether tick will take over the rollout.
     """
     why = "Argo CD applied this commit without its hooks"
     remedy = f"`twgen tick` takes it over within minutes, or run {sync}" if tick_takes_over else f"run {sync}"
@@ -173,9 +173,10 @@ def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> 
 def as_expected(
     statuses: Sequence[RolloutStatus], specs: Sequence[WorkerSpec], since: datetime
 ) -> list[RolloutStatus]:
-    """The status of each worker of these specs; it has not begun if its status is about another target.
+    """The status of each worker of these specs.
 
-    Right after a commit, the status in the cluster is still about the previous target.
+    Right after a commit, the status in the cluster is still about the previous target. The rollout of the new
+    target then counts as not begun.
     """
     by_worker, expected = {status.worker: status for status in statuses}, []
     for spec in specs:
@@ -205,11 +206,11 @@ def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
 _WITHOUT_TIMES = attrgetter(
     "build_id", "action", "workflow_types", "is_begun", "workflows", "repeats", "held_by"
 )
-"""An action on workflows without its times: each check delays the actions that follow an overdue one."""
+"""Reads an action on workflows without its times, which change in each check if an action is overdue."""
 
 
 def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
-    """The statuses differ in more than the times in their sentences."""
+    """Whether two statuses differ in more than the times in their sentences."""
     return _without_times(before) != _without_times(after)
 
 
@@ -239,7 +240,7 @@ def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
 
 
 def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
-    """The status of a rollout whose hook has ended, if the worker has changed since; None: it has not."""
+    """The status of a rollout whose hook has ended, or None if the worker has not changed since then."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if before.reason != now.reason else None
     if before.phase is not Phase.SETTLED or now.percentage == ALL_TRAFFIC:
@@ -249,10 +250,10 @@ def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus |
 
 
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
-    """Nothing is left to do, or a person must act.
+    """Whether nothing is left to do, or a person must act.
 
     An unattended rollout keeps running while it is Blocked, so that it continues once the person has acted.
-    It ends only if nothing but another intent can help.
+    It ends only if it cannot continue without another intent.
     """
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
@@ -265,7 +266,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
 
 
 def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
-    """The time until the next check: until the plan's wait is over, but at most half a minute."""
+    """The time until the next check: until the plan's wait ends, but at most half a minute."""
     # a settled rollout still waits until the change has reached every task queue
     becomes_ready = plan.routing.reason.until is Until.READINESS or plan.routing.phase is Phase.SETTLED
     longest = _UNTIL_READY if becomes_ready else _LONGEST
@@ -276,10 +277,10 @@ def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
 
 
 def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
-    """The time until which no change is due unless the conflict token changes; None: a change may be due.
+    """Until when no change is due unless the conflict token changes, or None if a change may be due.
 
-    During the pause of a step, pods and pollers may come and go and people may make marks, but all this can
-    only prevent changes. twgen still checks every few minutes to keep the status up to date.
+    During the pause of a step, pods and pollers may come and go and people may write metadata, but all this
+    can only prevent changes. twgen still checks every few minutes to keep the status up to date.
     """
     due = plan.routing.due_at
     # a pause that ends in this very second is not over yet, but there is no time to sleep

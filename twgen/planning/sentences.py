@@ -25,23 +25,23 @@ def in_days(length: timedelta) -> str:
 
 
 def clock_time(moment: datetime, now: datetime) -> str:
-    """The time of day in UTC, with the date unless it is today's."""
+    """The time of day in UTC, with the date if it is not today."""
     day = "" if moment.date() == now.date() else f"{moment:%Y-%m-%d} "
     return f"{day}{moment:%H:%M:%S} UTC"
 
 
 def timed(sentence: str, now: datetime, due: datetime | None) -> str:
-    """A sentence that contains the time left until `due`, with both times for people who read it later."""
+    """Add the times `now` and `due` to a sentence about the time left, for people who read it later."""
     return f"{sentence} (at {clock_time(now, now)}; until {clock_time(due, now)})" if due else sentence
 
 
 def untimed(sentence: str) -> str:
-    """A timed sentence without the time that it counted down to."""
+    """A sentence from `timed` without the time `due`."""
     return _UNTIL.sub(r"\1)", sentence)
 
 
 def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Names as in a sentence: `a, b and c`. After the first `most` names, only the number of the others."""
+    """Join names as in a sentence: `a, b and c`. After the first `most` names, only count the others."""
     if most is not None and len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
@@ -59,7 +59,7 @@ def plain_percentage(percentage: float) -> float:
 
 
 def version_name(build_id: str | None) -> str:
-    """The name of a version; for an empty build ID or None, `unversioned workers`."""
+    """The name of a version, or `unversioned workers` for an empty build ID or None."""
     return build_id or "unversioned workers"
 
 

@@ -1,7 +1,7 @@
-"""Interprets Temporal's fields: the status of a version, its share, and its stays in the routing.
+"""Interprets Temporal's fields: the status of a version, its share, and its periods in the routing.
 
-A stay is a period in which a version ramps, is current or has no traffic. Whether a mark of a version still
-counts depends on the stay in which it was made.
+In one period (in names: one stay), a version ramps, is current or has no traffic. Whether a mark in the
+version's metadata still counts depends on the period in which it was made.
 """
 
 import re
@@ -14,28 +14,31 @@ from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """Versions with these statuses get new workflows."""
 LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
-"""With these statuses, Temporal reports no workflows, but it may have missed some that are pinned."""
+"""Temporal reports no workflows for these statuses, but it may have missed some that are pinned."""
 UNREGISTERED = frozenset({VersionStatus.NOT_REGISTERED, VersionStatus.CREATED})
-"""With these statuses, no worker of a version has polled yet."""
+"""If a version has one of these statuses, none of its workers has polled yet."""
 HAD_TRAFFIC = frozenset({VersionStatus.DRAINING, VersionStatus.DRAINED})
 """Versions with these statuses got new workflows in the past."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}
-"""These apply to results of `status_of`, which returns Draining for an Inactive version that was active."""
+"""For results of `status_of` only: it returns Draining for an Inactive version that was active."""
 WITH_LAST_CURRENT = (1, 30)
 """The first server release that reports when a version became current."""
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""A time that is further in the future than this is invalid."""
+"""The clocks of two computers may differ by this. A time further in the future is invalid."""
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times that differ by at most this belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
 ALL_TRAFFIC = 100
-"""In percent of new workflows."""
+"""All new workflows, in percent."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
-    """The status of a version (None: unlisted); to be safe, Draining if Temporal contradicts itself."""
+    """The status of a version, which is None if Temporal does not list it.
+
+    If Temporal contradicts itself, the version counts as Draining, to be safe.
+    """
     routing = temporal.routing if temporal else Routing()
     if routing.current and routing.current.build_id == build_id:
         return VersionStatus.CURRENT
@@ -57,21 +60,21 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
 
 
 def may_have_work(status: VersionStatus, version: Version | None) -> bool:
-    """Whether workflows may run on a version (None: unlisted) with this status.
+    """Whether workflows may run on a version with this status.
 
-    None can run on a version that Temporal does not know. The age of its Deployment shows whether it may
-    register soon.
+    `version` is None if Temporal does not list it. No workflow can run on a version that Temporal does not
+    know. The age of its Deployment shows whether it may register soon.
     """
     return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 
 
 def ever_active(version: Version) -> bool:
-    """The version has been current or ramping, so workflows may run on it."""
+    """Whether the version has ever been current or ramping, so that workflows may run on it."""
     return any((version.first_activated_at, version.last_current_at, version.last_deactivated_at))
 
 
 def _was_active_since(version: Version) -> bool:
-    """The version was created, or got or lost traffic, after Temporal reported it as drained."""
+    """Whether the version was created, or got or lost traffic, after Temporal reported it as drained."""
     drained = version.drainage.changed_at if version.drainage else None
     active = (version.first_activated_at, version.last_current_at, version.last_deactivated_at)
     return drained is not None and any(time > drained for time in (version.created_at, *active) if time)
@@ -83,7 +86,7 @@ def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
 
 
 def shares(routing: Routing) -> Mapping[str, float]:
-    """The percentage of new workflows of each build ID; an empty build ID: unversioned workers."""
+    """The percentage of new workflows by build ID. The empty build ID is for unversioned workers."""
     ramp = routing.ramping
     current = routing.current.build_id if routing.current else ""
     of_ramp = {ramp.build_id: ramp.percentage} if ramp else {}
@@ -92,15 +95,15 @@ def shares(routing: Routing) -> Mapping[str, float]:
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """The numbers in a server's version, such as (1, 29, 1) for `v1.29.1-rc1`; empty: there are none."""
+    """The numbers in a server's version, such as (1, 29, 1) for `v1.29.1-rc1`, or empty if it has none."""
     match = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When the present stay of a version began; None: unknown.
+    """When a version's present period in the routing began, or None if unknown.
 
-    While a version ramps, its stay begins with the ramp: the server then no longer reports earlier periods.
+    The period of a ramping version begins with the ramp: the server then no longer reports earlier periods.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
@@ -109,13 +112,13 @@ def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
 
 
 def is_retired(version: Version, temporal: WorkerDeployment) -> bool:
-    """A person retired the worker by a mark on this version that still counts."""
+    """Whether a mark in this version's metadata still shows that a person retired the worker."""
     mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
     return mark is not None and is_in_force(mark, version, temporal)
 
 
 def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """Whether the mark of a version still counts."""
+    """Whether a mark in a version's metadata still counts."""
     if mark.key.lifetime is Lifetime.RETIREMENT:
         # `retire` writes the mark before it takes the traffic away
         has_traffic = temporal.routing.current or temporal.routing.ramping
@@ -125,16 +128,16 @@ def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> boo
         return False
     if mark.key.lifetime is Lifetime.RETURN:
         return not _has_returned(mark, version, temporal)
-    # these marks may make a rollout faster, so they count only with their stay, as twgen writes them
+    # these marks may make a rollout faster, so they only count if they name the present period, as twgen's do
     return _names_stay(mark, stay_began(version, temporal))
 
 
 def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
-    """The version was current, is older than the current one, and was replaced within the window."""
+    """Whether the version was current, is older than the current one, and was replaced within the window."""
     routing = temporal.routing
     current_id = routing.current.build_id if routing.current else None
     current = next((other for other in temporal.versions if other.build_id == current_id), None)
-    # the current version would match its own times
+    # the times of the current version itself would match
     if version is current or not version.created_at or not current or not current.created_at:
         return False
     current_since = routing.current.since if routing.current else None
@@ -150,7 +153,7 @@ def recently_current(version: Version, temporal: WorkerDeployment, now: datetime
 
 
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
-    """The current version replaced it, on a server that does not report when a version was current."""
+    """Whether the current version replaced this one, if the server does not report when one was current."""
     release, current = release_of(temporal.server_version), temporal.routing.current
     if not release or release >= WITH_LAST_CURRENT or current is None:
         return False
@@ -158,18 +161,21 @@ def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment)
 
 
 def _names_stay(mark: Mark, stay: datetime | None) -> bool:
-    """The mark says that it was made in the stay that began at this time."""
+    """Whether the mark says that it was made in the period that began at this time."""
     return mark.stay is not None and stay is not None and abs(mark.stay - stay) <= _SAME_MOMENT
 
 
 def _may_be_of_stay(mark: Mark, stay: datetime | None) -> bool:
-    """Nothing shows that the mark was made before this stay; without a stay in the mark, its time decides."""
+    """Whether the mark may be from the period that began at this time.
+
+    If the mark does not name its period, the time of the mark decides.
+    """
     is_by_time = not mark.stay and mark.at is not None and stay is not None and mark.at >= stay
     return stay is None or is_by_time or _names_stay(mark, stay)
 
 
 def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """After the mark, the version became current, or lost its share and got another."""
+    """Whether the version became current after the mark, or lost its share and got another."""
     made_in = mark.made_in
     if made_in is None or _may_be_of_stay(mark, stay_began(version, temporal)):
         return False
@@ -180,18 +186,18 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
         return True
     if not _ramp(version, temporal):
         return False
-    # a pause at the very moment of the first share counts as made before it
+    # a pause that was made exactly when the version got its first share counts as made before it
     was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
     return bool(left_at and left_at > after) or (mark.was_ramping if mark.stay else was_active)
 
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
-    """After the mark, any version became current or got its first share."""
-    # the end of a share proves nothing: `retire` ends the share just after it makes the mark
+    """Whether any version became current or got its first share after the mark."""
+    # that a version lost its share proves nothing: `retire` itself takes it away just after it makes the mark
     first = (version.first_activated_at for version in temporal.versions)
     last = (_became_current(version, temporal) for version in temporal.versions)
     newest = max(filter(None, (*first, *last)), default=None)
-    # the stay says nothing about other versions, and clocks differ
+    # the period in the mark says nothing about other versions, so its time counts, and clocks differ
     return mark.at is not None and newest is not None and newest > mark.at + CLOCKS_DIFFER
 
 
@@ -201,7 +207,7 @@ def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None
 
 
 def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """The latest time at which it may have become current; None: never, as far as Temporal reports."""
+    """The latest time at which the version may have become current, or None if Temporal reports none."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
     # a server before 1.30 reports only that another version replaced it
@@ -210,7 +216,7 @@ def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | 
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made it current, by twgen's own mark: a server before 1.30 does not report this."""
+    """When twgen made the version current, by twgen's own mark. Servers before 1.30 do not report it."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     return mark.stay if mark and mark.details.get("percentage") == ALL_TRAFFIC else None
 

@@ -56,7 +56,7 @@ URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 
 FAILED_TESTS = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
 _FAILURES = {RoutingReason.UNSERVED, RoutingReason.ANALYSIS_FAILED} | FAILED_TESTS
-# only known conditions count, and none stops a ramp: the pods may serve anyway
+# only these conditions count, and none of them stops a ramp: the pods may serve anyway
 _FAILS = {
     "AbleToScale": "False",  # this and the next: HorizontalPodAutoscaler
     "ScalingActive": "False",
@@ -69,15 +69,15 @@ _FAILS = {
     "Failed": "True",
     "Stalled": "True",
 }
-"""The status of each condition that means that its object does not work."""
+"""For each type of condition, the status that means that the object does not work."""
 _FINE = {
     ("ScalingActive", "ScalingDisabled"),  # there are no pods
     ("DisruptionAllowed", "InsufficientPods"),  # the budget works as intended
 }
-"""Conditions, with their reasons, that are not a problem."""
+"""The types and reasons of conditions that are not a problem."""
 _WHY_MISSING = "it was deleted, or the API server rejected it: see the last sync"
 _MOST_CHARACTERS = 500
-"""The longest message of a condition that is shown."""
+"""The maximum length of a condition's message in a report."""
 _WHY_WAITING = "it waits until Argo CD no longer sets the replicas"
 NamedObject = tuple[str, str, str]
 """The namespace, the kind and the name of an object."""
@@ -162,7 +162,7 @@ def _worker(
 
 
 def rollout_status(status: Status, since: datetime, intent_hash: str) -> RolloutStatus:
-    """The status of a rollout of one worker, to be stored in its cluster; `since`: the start of the phase."""
+    """The status of one worker's rollout, to be stored in its cluster. `since` is when the phase began."""
     [worker] = status.workers
     current = (version.build_id for version in worker.versions if version.status is VersionStatus.CURRENT)
     target = (version.percentage for version in worker.versions if version.is_target)
@@ -182,17 +182,17 @@ def rollout_status(status: Status, since: datetime, intent_hash: str) -> Rollout
 
 
 def has_failed(phase: Phase, reason: str) -> bool:
-    """The target failed a check, or the rollout needs a person."""
+    """Whether the target failed a check, or the rollout needs a person."""
     return phase is Phase.BLOCKED or reason in _FAILURES
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
-    """The sort key of workers: first those with an alarm, such as a target without pollers; Settled last."""
+    """The sort key of workers: alarms come first, such as a target without pollers, and Settled last."""
     return not is_alarm, URGENCY.index(phase)
 
 
 def is_pending(plan: Plan) -> bool:
-    """A change is due, either of traffic or of a Deployment, its replicas or its annotations."""
+    """Whether a change is due, either of traffic or of a Deployment, its replicas or its annotations."""
     moves = any(worker.phase is not Phase.SETTLED for worker in plan.workers)
     return moves or any(_changes(version) for worker in plan.workers for version in worker.each_version)
 
@@ -232,7 +232,7 @@ def _steps(target: Target) -> Iterator[StepView]:
 def _versions(
     worker: WorkerPlan, target: Target, percentages: Mapping[str, float], attached: AttachedRead | None
 ) -> Iterator[VersionReport]:
-    """The versions in the order of the report; `percentages` are the shares of new workflows by build ID."""
+    """The versions in the order of the report. `percentages` are the shares of new workflows by build ID."""
     later, first = later_actions(target.spec, target.world, target.now), datetime.min.replace(tzinfo=UTC)
 
     def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
@@ -285,7 +285,7 @@ def _versions(
 
 
 def _move(version: Version, temporal: WorkerDeployment) -> Move | None:
-    """The version's last change of traffic, from twgen's mark, if no other client has changed it since."""
+    """The version's last change of traffic, from twgen's mark, unless another client has changed it since."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     if not mark:
         return None
@@ -321,7 +321,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """The state of each object that is or will be attached to a version; `read` is None: none was read."""
+    """The state of each object that is or will be attached to a version. `read` is None if none was read."""
     live_objects = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
@@ -359,7 +359,7 @@ def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> 
 
 
 def _problems_of(item: AttachedInCluster) -> str:
-    """The problems that the conditions of an object report; empty: none."""
+    """The problems that an object's conditions report, or empty if there are none."""
     if item.is_going:
         return "it is being deleted"
     problems = []

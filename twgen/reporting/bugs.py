@@ -1,4 +1,4 @@
-"""Describes an unexpected error as one line for a log, if the program continues after it."""
+"""Describes an unexpected error in one line, for the log of a program that continues."""
 
 import traceback
 from pathlib import Path
@@ -16,7 +16,7 @@ class Bug(str):
 
     @classmethod
     def of(cls, subject: str, error: BaseException) -> Self:
-        """The kind and the place of an error, without its message, which may contain a credential."""
+        """Name the type and the location of an error, but not its message, which may contain a credential."""
         error = first_failure(error)
         place = "an unknown place"
         for frame in traceback.extract_tb(error.__traceback__):

@@ -31,7 +31,7 @@ _INDENT = "    "
 
 
 def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
-    """A line for each finding, a line for each check that could not run, then the totals."""
+    """A line for each finding, then a line for each check that could not run, then the totals."""
     lines = [
         printable(f"{_head(finding)} {_sentence(finding.because)} Fix: {finding.remedy}")
         for finding in _together(diagnosis.findings)
@@ -41,7 +41,7 @@ def diagnosis_lines(diagnosis: Diagnosis, checked: str) -> list[str]:
 
 
 def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: int) -> str:
-    """The same for a terminal: each finding has several lines, and problems are last."""
+    """The diagnosis for a terminal. Each finding has several lines, and problems come last."""
     lines = [
         line
         for subject, why in diagnosis.not_checked

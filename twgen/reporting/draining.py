@@ -20,7 +20,7 @@ _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within"
 
 
 def draining_text(report: DrainReport, *, colour: bool = False, width: int | None = None) -> str:
-    """A paragraph for each version, in lines of at most `width` characters; None: no limit."""
+    """A paragraph for each version, in lines of at most `width` characters. None means no limit."""
     lines = [
         printable(line)
         for worker in report.workers
@@ -102,7 +102,7 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
 
 
 def _trouble(version: VersionInUse) -> str:
-    """Why some workflows do not end, as far as they were checked."""
+    """Why some of the workflows that were checked do not end."""
     parts = [
         (version.failing, "with workflow tasks that keep failing"),
         (version.paused, "paused"),

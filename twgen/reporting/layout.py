@@ -28,11 +28,11 @@ ALARM = ("✗", "bold red")
 _GAP = "  "
 _CUT = " …"
 _NARROWEST = 20
-"""If the last column would have fewer characters, each row becomes a block of lines."""
+"""If the last column would be narrower than this, each row becomes a block of lines."""
 
 
 def written(lines: Iterable[Text], *, colour: bool) -> str:
-    """The lines as one text, without trailing spaces; `colour` adds terminal codes."""
+    """The lines as one text, without trailing spaces. `colour` adds terminal codes."""
     if not colour:
         return "".join(f"{line.plain.rstrip()}\n" for line in lines)
     text = StringIO()
@@ -44,7 +44,7 @@ def written(lines: Iterable[Text], *, colour: bool) -> str:
 
 
 def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None) -> Iterator[Text]:
-    """The text in lines of at most `width` characters; `hanging` is the indent of all but the first line."""
+    """The text in lines of at most `width` characters. `hanging` is the indent of all but the first line."""
     hanging = indent if hanging is None else hanging
     room = max(1, width - max(len(indent), len(hanging)))
     pieces = [text] if cell_len(text.plain) <= room else text.wrap(_console(), room)
@@ -70,7 +70,7 @@ def heading(look: tuple[str, str], worker: str, state: str, more: Text | str, wi
 
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
-    """A label and its text. With a `column` width for labels, the text is in a column of its own."""
+    """A label and its text. If `column`, the width of labels, is given, the text has its own column."""
     name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
@@ -118,7 +118,7 @@ def phase_counts(phases: Sequence[Phase]) -> str:
 def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | None = None) -> Iterator[Text]:
     """The number of workers: `30 workers: 1 Blocked, 29 Settled`.
 
-    If details are hidden, the line also has the number of hidden warnings and the option that shows them.
+    If details are hidden, the line also shows the number of hidden warnings, and the option for details.
     """
     parts = [f"{counted(len(phases), 'worker')}: {phase_counts(phases)}"]
     if hidden_warnings is not None:
@@ -135,10 +135,10 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
         if cell_len(line.plain) > width:
             room = line.copy()
             room.truncate(width - len(_CUT))
-            # a word that ends exactly at the limit is complete
+            # keep the last word if it ends exactly at the limit
             is_whole = line.plain[len(room) :].startswith(" ")
             words = room.plain if is_whole else room.plain.rpartition(" ")[0]
-            # a single word that is longer than the line is cut in any case
+            # but cut a single word that is longer than the line
             line = line[: len(words.rstrip()) or len(room)].append(_CUT)
         yield line
 

@@ -10,13 +10,13 @@ from twgen.model.credentials import without_credentials
 Value = TypeVar("Value")
 
 _LOOKED_AT = 2**15
-"""At most this many characters of a server's answer are processed."""
+"""At most this many characters of a server's response are processed."""
 
 
 def printable(text: str) -> str:
-    """The text, with escapes for all characters that move the cursor, reverse or hide text, or end a line.
+    """Escape all characters that move the cursor, reverse or hide text, or end a line.
 
-    Credentials that twgen sent are removed.
+    This also removes credentials that twgen sent.
     """
     text = without_credentials(text)
     if text.isprintable():
@@ -28,8 +28,8 @@ def printable(text: str) -> str:
 
 
 def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
-    """The answer of a server as one line of at most `most` characters, without these secrets."""
-    # if the first cut divides a credential, its remains are beyond the second cut
+    """A server's response as one line of at most `most` characters, without these secrets."""
+    # if the first cut divides a credential, the second cut removes the rest of it
     text = without_credentials(text[: 2 * _LOOKED_AT], secrets)[:_LOOKED_AT]
     return printable(" ".join(text.split()))[:most]
 
@@ -37,7 +37,7 @@ def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
 def printable_copy(value: Value) -> Value:
     """A copy of a plan, status or timeline with printable texts only.
 
-    Every report for people starts with it. YAML documents are not changed, since no report shows them.
+    Every report for people starts with this. YAML documents are not changed, since no report shows them.
     """
     copied: Value = _printable(value)
     return copied
@@ -45,7 +45,7 @@ def printable_copy(value: Value) -> Value:
 
 def _printable(value: Any) -> Any:
     kind: Any = type(value)
-    if kind is str:  # members of a StrEnum have another type, and need no escapes
+    if kind is str:  # not for members of a StrEnum, which need no escapes
         return printable(value)
     if kind is tuple:
         items = tuple([_printable(item) for item in value])

@@ -21,16 +21,16 @@ class Located(NamedTuple):
 
     problem: Annotated[Problem, FieldRule.INTERNAL]
     line: Annotated[int | None, whole_number(1)]
-    """The line in the file, from 1. Null: unknown."""
+    """The line in the file, from 1, or null if it is unknown."""
 
     @property
     def file(self) -> str:
-        """The file. A hyphen means standard input."""
+        """The file, or a hyphen for standard input."""
         return self.problem.document.source
 
     @property
     def path(self) -> str:
-        """The field, such as spec.rollout.steps[1]. Empty: the whole document."""
+        """The field, such as spec.rollout.steps[1], or empty for the whole document."""
         return self.problem.path
 
     @property
@@ -44,20 +44,20 @@ class Validation:
     """The result of `twgen validate`."""
 
     files: tuple[str, ...]
-    """The readable files, each once."""
+    """The files that could be read, each of them once."""
     unreadable: tuple[Name, ...]
-    """The files that are not valid YAML, with a line for each."""
+    """A line for each file that is not valid YAML."""
     problems: Annotated[tuple[Located, ...], FieldRule.INTERNAL]
     warnings: tuple[Located, ...]
-    """The warnings. Empty with --strict."""
+    """The warnings. With --strict there are none, since they count as problems."""
     deprecations: tuple[Located, ...]
-    """The old names of fields and kinds that the specs use."""
+    """The uses of old names for fields and kinds."""
     refused: tuple[Located, ...] = ()
     """Warnings that `--strict` treats as problems."""
 
     @property
     def failures(self) -> Annotated[tuple[Located, ...], FieldName("problems")]:
-        """The errors. With --strict, also warnings and unknown fields."""
+        """The errors. With --strict, warnings and unknown fields count too."""
         if not self.refused:
             return self.problems
         by_file: dict[str, list[Located]] = {}
@@ -91,7 +91,7 @@ def validation_text(validation: Validation) -> str:
 
 
 def validation_junit(validation: Validation) -> str:
-    """A JUnit report: each file is a test case, whose one failure contains all problems of the file."""
+    """A JUnit report. Each file is a test case, and all its problems are one failure."""
     problems = _by_file(validation.failures)
     doubts = _by_file([*validation.warnings, *validation.deprecations])
     invalid = {problem.document.source for problem, _ in validation.problems}
@@ -115,9 +115,10 @@ def validation_junit(validation: Validation) -> str:
 
 _UNREADABLE = Rule("unreadable", "A file cannot be read, or is not valid YAML or JSON.")
 _RESULTS = 25_000
-"""The most results: GitHub rejects a report with more, and shows only 5,000. The mildest are left out."""
+"""The maximum number of results: GitHub rejects a report with more, and shows only 5,000 of them."""
 _MESSAGE = 1024
-"""The longest message: GitLab omits a result with a longer one, and all results if most are longer."""
+"""The maximum length of a message. GitLab omits a result if its message is longer, and all results if most
+messages are longer."""
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
@@ -139,7 +140,7 @@ def validation_sarif(validation: Validation, source: str = "") -> str:
         for problem, at in items:
             result = _result(problem.document.source, at or 1, problem.path, problem.message)
             found.append((problem.rule, level, result))
-    # the level of a rule is that of its first result, and a result may have another
+    # a rule gets the level of its first result; other results may have another level
     levels: dict[Rule, str] = {}
     for rule, level, _ in found[:_RESULTS]:
         levels.setdefault(rule, level)

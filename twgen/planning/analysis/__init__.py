@@ -1,1 +1,1 @@
-"""Judges a ramping version by its metrics. No state is kept: the measurements can be read again."""
+"""Judges a ramping version by its metrics. It keeps no state: all measurements can be read again."""

@@ -1,8 +1,8 @@
 """Simulates a thousand ramps to find how soon a version with a given failure rate is detected.
 
-The simulation judges a ramp by the same statistical test as a rollout. Workflows start at even intervals.
-A failing workflow fails immediately, and none fails on the current version. The random seed is fixed, so that
-the result is always the same.
+The simulation judges a ramp by the same statistical test as a real rollout. It assumes that workflows start
+at even intervals, that a failing workflow fails immediately, and that none fails on the current version. The
+random seed is fixed, so the result is always the same.
 """
 
 import math
@@ -21,18 +21,18 @@ from twgen.planning.rollout import LONGEST_BLIND
 from twgen.planning.sentences import plain_percentage, spoken
 
 USUAL = Traffic(100, 0.2)
-"""The traffic that is assumed when the steps of a policy are checked."""
+"""The traffic that twgen assumes when it checks the steps of a policy."""
 RAMPS = 1000
 """The number of simulated ramps."""
 _SEED = 20261125
 _MOST_EVALUATIONS = 1000
-"""The most evaluations of one ramp: a longer ramp is evaluated less often than in a real rollout."""
+"""The maximum number of evaluations per ramp. A long ramp is evaluated less often than in a real rollout."""
 _NEARLY_ALL = 0.9
 _LONGEST_WAIT = timedelta(days=3650)
-"""The longest time that the last step waits until enough workflows have started."""
+"""How long the last step waits at most for enough workflows to start."""
 _HOUR = timedelta(hours=1)
 _WIDTH = 12
-"""In standard deviations: numbers further from the mean are never drawn."""
+"""Random numbers are drawn up to this many standard deviations from the mean."""
 
 
 class _Evaluation(NamedTuple):
@@ -41,22 +41,22 @@ class _Evaluation(NamedTuple):
     after: timedelta
     step: RolloutStep
     target: int
-    """The workflows that have started on the target since the ramp began."""
+    """The number of workflows that have started on the target since the ramp began."""
     both: int
-    """The workflows that have started on either version since then."""
+    """The number of workflows that have started on either version since the ramp began."""
     metrics: frozenset[str]
     """The names of the metrics that this evaluation judges."""
 
 
 Judged = tuple[tuple[float, frozenset[str]], ...]
-"""The names of the metrics that are judged at each percentage. At any other step, all metrics are judged."""
+"""The names of the metrics to judge at a percentage. At steps that are not listed, all metrics are judged."""
 
 
 @lru_cache(maxsize=64)
 def noticed(
     steps: tuple[RolloutStep, ...], analysis: Analysis, traffic: Traffic, judged: Judged = ()
 ) -> tuple[Noticing, ...]:
-    """How soon each metric of failed workflows detects a version with the failure rate of `traffic`."""
+    """How soon each metric that counts failed workflows detects the failure rate of `traffic`."""
     evaluations = list(_evaluations(steps, analysis, traffic, judged))
     return tuple(
         _of_metric(metric, metric.measure, evaluations, traffic)
@@ -93,7 +93,7 @@ def too_short(steps: tuple[RolloutStep, ...], analysis: Analysis, judged: Judged
 
 
 def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Traffic) -> timedelta | None:
-    """How long a ramp must stay at the share of this step to detect the version; None: over a month."""
+    """How long a ramp must stay at this step to detect the version, or None if longer than a month."""
     needed, length = None, timedelta(days=30)
     for _ in range(2):  # the second pass evaluates as often as a rollout does
         first = RolloutStep(step.percentage, length)
@@ -124,7 +124,7 @@ def _evaluations(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """When each step ends: once its metrics are judged. The last one also waits for enough workflows."""
+    """When each step ends: not before the first verdict. The last step also waits for enough workflows."""
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -193,5 +193,5 @@ def _drawn(started: int, failing: float) -> Callable[[float], int]:
 
 
 def _whole(number: float) -> int:
-    """Round down, with a tolerance: a sum of many parts may be slightly too small."""
+    """Round down, but tolerate the rounding error of a long sum."""
     return math.floor(number + 1e-6)

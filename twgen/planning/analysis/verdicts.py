@@ -3,8 +3,8 @@
 The test of a failure ratio is exact for ten workflows as well as for ten thousand, and may be repeated any
 number of times. It is a mixture of likelihood ratios. While the true ratio is at most the bound, the mean
 likelihood ratio is a nonnegative supermartingale that begins at 1. So the probability that it ever reaches
-`1 / false_alarms` is at most `false_alarms` (Ville's inequality). Running workflows count as started:
-otherwise the failure ratio of a new version would be too high, since failures can end before successes.
+`1 / false_alarms` is at most `false_alarms` (Ville's inequality). Running workflows count as started. Without
+them, the failure ratio of a new version would be too high, since failures can end before successes.
 """
 
 import math
@@ -39,15 +39,15 @@ from twgen.versioning.names import filled, placeholders, versioned_deployment_na
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
-"""A version keeps up if it takes this share of arriving tasks; both rates are rough 30-second averages."""
+"""A version keeps up if it takes this share of arriving tasks: both rates are rough 30-second averages."""
 MOST_POINTS = 1000
-"""The most points of one query; for a longer ramp, only the newest points are queried."""
+"""The maximum number of points per query. For a longer ramp, only the newest points are queried."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
-"""The characters that end a PromQL string, or begin an escape sequence in it."""
+"""The characters to escape in a PromQL string: quotes, backslashes, and all but printable ASCII."""
 _ALTERNATIVES = 24
-"""The number of alternative ratios that the bound is tested against, spaced evenly in log-odds."""
+"""The bound is tested against this many alternative ratios, spaced evenly in log-odds."""
 _WORST = 0.95
-"""The largest of these ratios."""
+"""The largest alternative ratio."""
 _CONFIDENCE = 0.99
 """The confidence level of the upper bound of a counted ratio."""
 _LEAST_BOUND = 0.001
@@ -55,7 +55,7 @@ _LEAST_BOUND = 0.001
 _PRECISION = 1e-12
 _LEAST_SHOWN = 0.0001
 _COMPARABLE = 10
-"""With fewer workflows on the current version, a high bound only shows that there were few."""
+"""If fewer workflows started on the current version, a high bound only shows that the sample is small."""
 _WIDE = 0.5
 
 
@@ -67,9 +67,9 @@ def judgements(
     *,
     is_last: bool,
 ) -> tuple[Judgement, ...]:
-    """The verdict of each metric on a version that is measured since `since`, in the order of the analysis.
+    """The verdict of each metric on a version, in the order of the analysis.
 
-    `is_last`: the version is at its last step.
+    `since` is when measuring began. `is_last` says whether the version is at its last step.
     """
     measured = {item.metric: item for item in measurements if item.since == since}
     young = later(since, analysis.initial_delay) - now if since else timedelta()
@@ -77,7 +77,7 @@ def judgements(
 
 
 def metrics_sentence(judged: Iterable[Judgement], verdict: Verdict) -> str:
-    """The reasons of all metrics with this verdict, as a sentence; empty: no metric has it."""
+    """The reasons of all metrics with this verdict in one sentence, or empty if no metric has it."""
     return "; ".join(f"{item.metric}: {item.because}" for item in judged if item.verdict is verdict)
 
 
@@ -94,7 +94,10 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
 
 
 def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
-    """The verdict by kind of metric; a measurement of another kind is from an earlier metric of this name."""
+    """Judge a metric by the rule for its kind.
+
+    A measurement of another kind does not count: it was made for an earlier metric with the same name.
+    """
     name, verdict = metric.name, Verdict.PASSES
     match metric.measure, measured:
         case WorkflowFailures() as measure, Measurement(failures=Failures() as failures):
@@ -137,7 +140,7 @@ def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
     names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
 
     def escaped(match: re.Match[str]) -> str:
-        # escaped bytes mean the same between " and ', but a string between ` has no escapes
+        # these escapes work in strings between " or ', while a string between ` cannot contain escapes
         return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
 
     return filled(measure.query, {key: _UNSAFE.sub(escaped, name) for key, name in names.items()})
@@ -146,9 +149,9 @@ def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
 def moments(
     measure: PrometheusQuery, since: datetime, initial_delay: timedelta, now: datetime
 ) -> tuple[datetime, datetime] | None:
-    """The first and the last moment to query, whole intervals apart; None: the first is in the future.
+    """The first and the last moment to query, or None if the first is still in the future.
 
-    The intervals begin with the ramp, so that every evaluation queries the same moments.
+    The intervals are counted from the initial delay, so every evaluation queries the same moments.
     """
     begin = later(since, initial_delay)
     passed = (now - begin) // measure.interval
@@ -187,9 +190,9 @@ def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
 
 
 def false_alarm(failed: int, started: int, bound: float) -> float:
-    """The probability, over all evaluations so far, that a version at the bound has so many failures.
+    """The probability that a version at the bound has so many failures in any evaluation so far.
 
-    1 if the bound is not below the largest alternative, because then there is no test.
+    It is 1 if the bound is not below the largest alternative ratio, because then nothing can be tested.
     """
     ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
     if not ratios:
@@ -201,9 +204,9 @@ def false_alarm(failed: int, started: int, bound: float) -> float:
 
 
 def upper_bound(failed: int, started: int) -> float:
-    """The largest failure ratio that is consistent with these numbers, at 99% confidence; at least 0.001.
+    """The largest failure ratio that is consistent with these numbers, at 99% confidence, but at least 0.001.
 
-    One-sided, by Clopper and Pearson (https://doi.org/10.1093/biomet/26.4.404).
+    This is the one-sided bound of Clopper and Pearson (https://doi.org/10.1093/biomet/26.4.404).
     """
     if failed >= started:
         return 1.0
@@ -215,13 +218,13 @@ def upper_bound(failed: int, started: int) -> float:
 
 
 def probability(failed: int, started: int, ratio: float) -> float:
-    """The probability that exactly this many fail; the ratio is above 0 and below 1."""
+    """The probability that exactly `failed` workflows fail. The ratio must be above 0 and below 1."""
     choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
     return math.exp(choose + failed * math.log(ratio) + (started - failed) * math.log1p(-ratio))
 
 
 def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *, is_last: bool) -> Judgement:
-    """The verdict on the workflows that failed."""
+    """Judge a version by the number of its workflows that failed."""
     bound = measure.max_ratio
     if bound is None:
         if not failures.current:
@@ -232,7 +235,7 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
     alarm = false_alarm(failed, started, bound)
     because = f"{failed} of {started} failed ({100 * ratio:.3g}%), bound {100 * bound:.3g}%"
     if alarm <= measure.false_alarms:
-        # a smaller number would not help a reader
+        # more digits would not help a reader
         chance = f"{100 * alarm:.2g}%" if alarm >= _LEAST_SHOWN else "below 0.01%"
         because = f"{because}, chance of a false alarm {chance}"
         return Judgement(name, Verdict.FAILS, because, ratio, bound)
@@ -249,7 +252,7 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
 
 @lru_cache(maxsize=64)
 def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
-    """For each alternative ratio, the evidence that a failure adds, and that a success adds."""
+    """For each alternative ratio, the evidence that one failure adds, and that one success adds."""
     if not 0 < bound < _WORST:
         return ()
     first, last = math.log(bound / (1 - bound)), math.log(_WORST / (1 - _WORST))
@@ -259,9 +262,9 @@ def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
 
 
 def _at_most(failed: int, started: int, ratio: float) -> float:
-    """The probability that at most this many fail; the ratio is above `failed / started`."""
+    """The probability that at most `failed` workflows fail. The ratio must be above `failed / started`."""
     total = term = probability(failed, started, ratio)
-    # each term is smaller than the one before: of millions of terms, a few hundred are enough
+    # each term is smaller than the one before, so a few hundred of millions of terms are enough
     for count in range(failed, 0, -1):
         term *= count * (1 - ratio) / ((started - count + 1) * ratio)
         total += term

@@ -26,31 +26,32 @@ from twgen.planning.version_status import release_of
 from twgen.versioning.build_ids import image_tag
 
 PLUGIN = "twgen"
-"""The name of the plugin in Argo CD; a version may be appended to it."""
+"""The plugin's name in Argo CD. It may have a version as a suffix."""
 OLDEST_ARGOCD = (2, 14)
 _TRACKS_BY_ANNOTATION = (3,)
 _SKIPS_HOOKS_FROM = (3, 5)
-"""An older Argo CD skips hooks only if the Application has the annotation manifest-generate-paths."""
+"""From this version on, Argo CD may skip hooks. An older one does so only if the Application has the
+annotation manifest-generate-paths."""
 _SKIPS_NO_HOOKS = {(3, 5, 0), (3, 5, 1)}
-"""Versions from then on that are known to run all hooks; see docs/jobs.md."""
+"""Newer versions that are known to run all hooks (see docs/jobs.md)."""
 _RENDER_ENDS = 40.0
-"""The time that the plugin may take to read servers, in seconds, if TWGEN_TIMEOUT is not set."""
+"""How many seconds the plugin may take to read servers if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
-"""The time that a render may take, in seconds, if `controller.repo.server.timeout.seconds` is not set."""
+"""How many seconds a render may take if `controller.repo.server.timeout.seconds` is not set."""
 _COSTLY = {
     "PruneLast=true": "pruning and the next commit wait until every object is healthy",
     "Replace=true": "each sync scales autoscaled Deployments back to one pod",
     "Force=true": "each sync may recreate all pods",
 }
 _STARTS_WITHIN = timedelta(minutes=1)
-"""The time that a healthy Pod may need to start."""
+"""How long a healthy Pod may take to start."""
 _FINDING = partial(DoctorFinding, "Argo CD")
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 """The states of a Pod that may still be starting."""
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a setting such as `90`, `90s` or `1m30s`; None: it is not valid."""
+    """A setting such as `90`, `90s` or `1m30s` in seconds, or None if it is invalid."""
     try:
         return parse_duration(
             f"{text.strip()}s" if text.strip().isdecimal() else text.strip()
@@ -60,7 +61,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def is_managed(namespace: str, argocd: ArgoInstallation) -> bool:
-    """Whether the Argo CD manages the Applications of a namespace; True if its settings are unknown."""
+    """Whether this Argo CD manages the Applications of a namespace. If its settings are unknown, it does."""
     if namespace == argocd.namespace or argocd.settings is None:
         return True
     patterns = argocd.settings.get("application.namespaces", "").split(",")
@@ -137,7 +138,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
             Severity.ADVICE,
         )
-    # a short limit ends a hook too early, or ends a render before twgen can report which server was slow
+    # if a limit is too short, Argo CD ends a hook too early, or a render before twgen names the slow server
     policies = (worker.spec.policy for worker in plan.workers)
     holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
     longest = max(holds, default=timedelta())
@@ -194,7 +195,11 @@ def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
 
 
 def are_the_same(image: str, other: str) -> bool:
-    """Whether two images are the same: same repository, and same digest, or same tag, if both have one."""
+    """Whether two images may be the same.
+
+    Their repositories must be equal. If both have a digest, the digests must be equal too. Otherwise, if
+    both have a tag, the tags must be equal.
+    """
     both = (image, other)
     tags, digests = [*map(image_tag, both)], [text.partition("@")[2] for text in both]
     names = {text.partition("@")[0].removesuffix(f":{tag}") for text, tag in zip(both, tags, strict=True)}

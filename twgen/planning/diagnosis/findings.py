@@ -28,11 +28,11 @@ from twgen.versioning.names import MarkKey
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
-"""An intent may have no Job for this long: a hook begins only when the pods of the target are ready."""
+"""How long an intent may have no Job. A hook begins only when the target's pods are ready."""
 _DOES_NOT_MOVE = "its traffic does not move"
 _PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "follow the advice in the message"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""These marks come from a person, or from a rollout, which then adds a reason."""
+"""The mark behind each reason. It comes from a person, or from a rollout, which explains it in the mark."""
 _CANNOT_RUN = re.compile(
     r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
 )
@@ -43,7 +43,7 @@ _READS_A_SECOND = 45
 """The number of Worker Deployments that twgen reads per second, slightly below Temporal's rate limit."""
 _SLOW_LOOK = timedelta(seconds=30)
 _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""To make room for a new version, a server deletes the oldest version in these states without pollers."""
+"""To make room for a new version, a server deletes the oldest one with such a status and without pollers."""
 
 
 def findings(
@@ -169,7 +169,7 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
         temporal = world.workers[item.spec.key].temporal if item.spec.key in world.workers else None
         if temporal and temporal.server_version:
             servers[item.spec.connection.host_port] = temporal.server_version
-        # the server cannot delete these versions to make room for a new one
+        # versions with pods have pollers, so the server cannot delete them to make room for a new version
         polling = {each.build_id for each in item.versions.versions if each.live and each.live.replicas}
         known = temporal.versions if temporal else ()
         number = sum(each.status not in _MAKES_ROOM or each.build_id in polling for each in known)
@@ -191,7 +191,7 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[DoctorFinding]:
-    """Findings about Temporal namespaces that take longer to read than a render or a tick may take."""
+    """Findings about Temporal namespaces that cannot be read in the time that a render or a tick has."""
     places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
     every = installation.tick.every if installation.tick else None
     for (address, namespace), number in sorted(places.items()):
@@ -219,7 +219,7 @@ def _of_rates(installation: Installation, plan: Plan) -> Iterator[DoctorFinding]
 
 
 def _needs_a_person(routing: RoutingPlan, target: Target) -> bool:
-    """The rollout has stopped until a person acts, although no person stopped it."""
+    """Whether the rollout has stopped by itself, and only continues after a person has acted."""
     if mark := _MARKS.get(routing.reason):
         return bool(target.why_marked(mark))
     # Kubernetes reports a stalled Deployment only after ten minutes, and a hook reports nothing before that
@@ -275,7 +275,10 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
 def _lacking_for(
     permission: str, does: str, spec: WorkerSpec, installation: Installation, manager: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The missing requirements, with remedies; `manager` is the worker's in Temporal, None: irrelevant."""
+    """The requirements that are not met, each with its remedy.
+
+    `manager` is the worker's manager in Temporal, or None if it does not matter.
+    """
     tick, intents = installation.tick, installation.intents
     if not tick:
         if intents is not None and "tick" not in installation.not_checked:

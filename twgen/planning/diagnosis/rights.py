@@ -33,16 +33,16 @@ _OF_PEOPLE = (
     (Right("create", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
 )
 _OF_TICK = (_CONFIG_MAPS, _PODS, _DEPLOYMENTS, _JOBS, _DELETE_JOBS)
-"""The rights of deploy/tick/rbac.yaml."""
+"""The rights that deploy/tick/rbac.yaml grants."""
 _STATUSES = (Right("create", "", "configmaps"), Right("patch", "", "configmaps"))
-"""The rights of deploy/tick/statuses."""
+"""The rights that deploy/tick/statuses grants."""
 _ROLLOUTS = (
     Right("get", "", "configmaps"),
     *_STATUSES,
     Right("create", "", "events"),
     Right("patch", "apps", "deployments"),
 )
-"""The rights of deploy/tick/rollouts that every rollout needs."""
+"""Of the rights that deploy/tick/rollouts grants, those that every rollout needs."""
 SERVICE_ACCOUNT = "system:serviceaccount"
 
 
@@ -58,7 +58,7 @@ def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """The right that the plugin needs to read the cluster; deploy/in-cluster grants it."""
+    """The right that the plugin needs to read the cluster. deploy/in-cluster grants it."""
     remedy = "`kubectl apply -f deploy/in-cluster/rbac.yaml`"
     is_usual = user == service_account("argocd", "argocd-repo-server")
     account = Account(user, "the plugin", remedy if is_usual else "")
@@ -68,10 +68,10 @@ def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 
 def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
-    """The rights that tick needs in each namespace, by the drivers of the workers there."""
+    """The rights that tick needs in each namespace. They depend on the drivers of the workers there."""
     home = tick.account.split(":")[2]
     apply = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
-    # a tick for a single namespace has no RoleBinding in deploy/tick: the operator wrote it
+    # deploy/tick has no RoleBinding for a tick with a single namespace: the operator wrote that one
     account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
     watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
     for namespace, right in product(watched, _OF_TICK):
@@ -89,15 +89,15 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:
-    """An account that a render creates with its Role; `application` is Argo CD's, empty: it is not used."""
+    """An account that a render creates with its Role. `application` is empty if Argo CD is not used."""
     sync = f"`argocd app sync {application}`, or " if application else ""
     objects = f"ServiceAccount, Role and RoleBinding {name}"
     return Account(user, of, f"restore {objects}: {sync}apply the output of `twgen render`")
 
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
-    """The rights that the Jobs of a worker need, by the rules of the Role that a render would create."""
-    # the applied Role may lack new versions: only a version that has a Deployment already needs its rule
+    """The rights that a worker's Jobs need, according to the Role that a render would create."""
+    # the applied Role may not have rules for new versions, and a version needs one only once it is deployed
     live = {version.deployment for version in worker.versions.versions if version.live}
     for rule in rules:
         for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
@@ -110,7 +110,7 @@ def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[
 
 
 def of_rights(installation: Installation) -> Iterator[DoctorFinding]:
-    """The missing rights and accounts: one finding for all rights that one remedy grants."""
+    """The findings about missing accounts and rights. Rights with the same remedy share a finding."""
     for account in installation.absent_accounts:
         _, _, namespace, name = account.user.split(":")
         yield DoctorFinding(

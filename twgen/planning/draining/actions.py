@@ -24,20 +24,20 @@ from twgen.versioning.names import MarkKey
 _SAME_TIME = timedelta(minutes=1)
 """A server may report the same moment some milliseconds later or earlier in its next answer."""
 _REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
-"""The repeated actions. Workflows are signalled only once, even if they continue as new. A move is not
-repeated, because it needs a new replay."""
+"""The actions that are repeated. Workflows are signalled only once, even if they continue as new. A move is
+not repeated, because it needs a new replay."""
 REPEATED_AFTER = timedelta(days=1)
 """The time between two runs of an entry."""
 MOST_REPEATS = 7
-"""An entry is repeated at most this often, for workflows that started later."""
+"""How many times an entry is repeated at most, for workflows that started later."""
 _LISTED_LATE = timedelta(minutes=1)
-"""A server may list a new workflow too late for the query of a batch operation."""
+"""How late a server may list a new workflow. The query of a batch operation then misses the workflow."""
 
 
 def schedules(
     spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime
 ) -> dict[str, tuple[ScheduledAction, ...]]:
-    """By build ID, the actions of the policy on the open workflows of a draining version, in order."""
+    """The policy's actions on the open workflows of each draining version, in order, by build ID."""
     if not spec.policy.draining or not temporal:
         return {}
     by_build_id = {
@@ -50,7 +50,7 @@ def schedules(
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The actions on all versions. If one must wait for anything but its time, `held_by` has the reason."""
+    """The actions on all versions. If one must wait for more than its time, `held_by` gives the reason."""
     planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
@@ -61,7 +61,7 @@ def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
-    """By job ID, the time until which an entry that was begun needs no further action."""
+    """When each entry that was started next needs an action, by job ID."""
     return {
         scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
@@ -71,7 +71,7 @@ def settled_until(target: Target) -> dict[str, datetime]:
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
-    """The job IDs of all entries whose `after` has passed, whether they were begun or not."""
+    """The job IDs of all entries whose `after` has passed, whether they were started or not."""
     return frozenset(
         scheduled.job_id
         for schedule in schedules(spec, temporal, now).values()
@@ -81,12 +81,12 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 
 def may_end_workflows(target: Target) -> bool:
-    """We are the manager of the worker, no version ramps, and the rollout is not paused."""
+    """Whether twgen may end workflows: it manages the worker, no version ramps, and nothing is paused."""
     return target.is_ours and not _why_nothing_ends(target)
 
 
 def _why_nothing_ends(target: Target) -> str:
-    """Why `twgen tick` must not end workflows now, if that is certain; empty: it may end them."""
+    """Why `twgen tick` must not end workflows now, or empty if no reason is known."""
     manager, rollout = target.temporal.manager_identity, target.world.rollout
     # without an identity in the policy, the caller may be a person, whose identity is not tick's
     if not manager or (target.spec.policy.identity and manager != target.identity):
@@ -101,9 +101,9 @@ def _why_nothing_ends(target: Target) -> str:
 
 
 def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The actions to begin now, at most one for each version whose metadata was read.
+    """The actions to start now, at most one for each version whose metadata was read.
 
-    An entry that was begun earlier may be due again, for workflows that have started since.
+    An entry that was started earlier may be due again, for workflows that have started since then.
     """
     if not may_end_workflows(target):
         return ()
@@ -116,14 +116,14 @@ def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def is_due(scheduled: ScheduledAction, now: datetime) -> bool:
-    """Whether the time has come to begin or to repeat this entry."""
+    """Whether it is time to start or to repeat this entry."""
     if scheduled.is_begun:
         return scheduled.repeat is not None and scheduled.repeat.at <= now
     return scheduled.is_next and scheduled.at <= now and not scheduled.held_by
 
 
 def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> ScheduledAction | None:
-    """The next entry of a version, if its action is the one that a person requests; None: it is another."""
+    """The version's next entry, or None if its action is not the one that a person requests."""
     if action.older_than or action.to_build_id:
         return None
     schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
@@ -132,15 +132,15 @@ def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> Sched
 
 
 def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, Any]:
-    """The mark to write before an entry is begun: if twgen is killed, its next run finds the job ID."""
+    """The mark to write before an entry is started. If twgen is killed, its next run finds the job ID."""
     return _marked(version, scheduled, {})
 
 
 def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
-    """The mark to write after an entry was begun; it keeps the entries that the version already has.
+    """The mark to write after an entry was started. It keeps the version's other entries.
 
-    The entry was begun for the workflows that had started by `at`. A repeat does not change the record of the
-    first run, and it counts only if there were workflows.
+    The entry covers the workflows that had started by `at`. A repeat does not change the record of the first
+    run, and it counts only if there were workflows.
     """
     run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
     if not scheduled.repeat:
@@ -156,7 +156,7 @@ def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledAction]:
-    """The entries of the policy for one version. A late entry delays all later ones by the same time."""
+    """The policy's entries for one version. A late entry delays all later ones by the same time."""
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
@@ -170,7 +170,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         demand = _demand(action, occurrences[_demand(action)])
         prefix = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
         begun = _begun(marks.get(demand), since, now)
-        # the next answer may report the same moment in another minute, so a recorded job ID is kept
+        # the server's next response may put the same moment into another minute, so a recorded job ID is kept
         job_id = begun.job_id if begun.job_id.startswith(prefix) else f"{prefix}{since:%Y-%m-%dT%H:%MZ}"
         at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
         is_turn = is_next and not begun.at
@@ -188,12 +188,12 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
             repeat=_repeat(action, job_id, begun),
             is_next=is_turn,
         )
-        # a late entry is begun now at the earliest, and delays the following entries
+        # a late entry starts now at the earliest, and delays the following entries
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
 
 
 def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
-    """The entries; an entry is not repeated if a later one is repeated for the same workflows."""
+    """The entries, without repeats of an entry if a later one is repeated for the same workflows."""
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(
@@ -206,34 +206,34 @@ def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[Sch
 
 
 def _demand(action: DrainingAction, number: int = 1) -> str:
-    """The key of an entry: its action and its workflows, however the policy writes them.
+    """The key of an entry. It depends on the action and the workflows, not on how the policy writes them.
 
-    Temporal stores it in a mark. If the key of an entry changed, twgen would begin the entry again.
+    Temporal stores the key in a mark. If the key of an entry changed, twgen would start the entry again.
     """
     demand = (sorted(action.workflow_types), action.signal_name, action.signal_input, number)
     return f"{action.action}-{digest(repr(demand))}"
 
 
 def _begun_of(version: Version) -> Mapping[str, Any] | None:
-    """The marks of the entries that were begun, by their key; None: another client wrote an invalid value."""
+    """The records of the started entries, by key, or None if another client wrote an invalid value."""
     marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
     return {} if marks is None else marks if isinstance(marks, Mapping) else None
 
 
 class _Begun(NamedTuple):
-    """The state of an entry, as its mark shows it."""
+    """The state of an entry, according to its record in a mark."""
 
     at: datetime | None = None
-    """When it was begun; None: not since the version last began to drain."""
+    """When the entry was started, or None if it was not since the version last began to drain."""
     workflows: int | None = None
     job_id: str = ""
     repeats: int = 0
     looked_at: datetime | None = None
-    """Its newest run was for workflows that started before this time; None: unknown."""
+    """The newest run was for workflows that started before this time. None if unknown."""
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
-    """The state of an entry. If its mark is unreadable, it counts as begun now: nothing is done twice."""
+    """The state of an entry. If its record is invalid, it counts as started now, so nothing is done twice."""
     if mark is None:
         return _Begun()
     try:
@@ -296,7 +296,7 @@ def batch_of(
     query = pinned_to(spec.worker_deployment, build_id)
     if action.workflow_types:
         query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, action.workflow_types))})"
-    # even without an age: the server may begin the operation late, when the version is current again
+    # needed even without an age: the server may start the operation late, when the version is current again
     started_before = target.now - (action.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     if started_after:
@@ -306,17 +306,17 @@ def batch_of(
 
 
 def digest(text: str) -> str:
-    """Eight hex digits, the same for the same text."""
+    """The first eight hex digits of the text's SHA-256."""
     return sha256(text.encode()).hexdigest()[:8]
 
 
 def in_words(action: DrainingAction, workflows: str) -> str:
-    """An action on workflows, as an imperative: `move 2 workflows of v1 to v2`."""
+    """An action on workflows in the imperative, such as `move 2 workflows of v1 to v2`."""
     match action.action:
         case BatchAction.MOVE:
             return f"move {workflows} to {action.to_build_id or 'the current version'}"
         case BatchAction.SIGNAL:
-            # a status document does not contain the name
+            # a status document does not contain the name of the signal
             signal = f"signal {action.signal_name}" if action.signal_name else "a signal"
             return f"send {signal} to {workflows}"
         case BatchAction.CANCEL:
@@ -326,7 +326,7 @@ def in_words(action: DrainingAction, workflows: str) -> str:
 
 
 def _destination(target: Target, build_id: str, requested: str) -> str:
-    """The build ID that workflows are moved to: by default the current version."""
+    """The build ID to move workflows to. The default is the current version."""
     name, destination = target.spec.worker_deployment, requested or target.current or ""
     if not destination:
         raise NegativeAnswer(f"{name}: there is no current version: choose the destination with --to")
@@ -340,7 +340,7 @@ def _destination(target: Target, build_id: str, requested: str) -> str:
 
 
 def quoted_text(text: str) -> str:
-    """A text as a literal in a visibility query."""
+    """The text as a string literal for a visibility query."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -351,7 +351,7 @@ def pinned_to(worker_deployment: str, build_id: str) -> str:
 
 
 def still_open(query: str) -> str:
-    """The query, limited to open workflows, running or paused: only these never have a close time."""
+    """Limit the query to open workflows, whether running or paused: only they have no close time."""
     return f"{query} AND CloseTime IS NULL"
 
 

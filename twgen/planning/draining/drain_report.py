@@ -1,4 +1,4 @@
-"""The open workflows and pods of versions without traffic, and an estimate of when they are gone."""
+"""The open workflows and pods of versions without traffic, and an estimate of when the workflows end."""
 
 from bisect import bisect
 from collections import Counter, defaultdict
@@ -16,11 +16,11 @@ from twgen.versioning.quantities import quantity_nanos
 
 _NANO = 10**9
 _LEAST_ENDED = 5
-"""An estimate needs this many recently ended workflows that ran for longer than the workflow has so far."""
+"""An estimate for a workflow needs this many recently ended ones that ran for longer than it has so far."""
 
 
 def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
-    """The versions that Temporal knows and that get no traffic; the target only if it had traffic before."""
+    """The versions in Temporal that get no traffic. The target is one only if it had traffic before."""
     return tuple(
         version
         for version in worker.versions
@@ -48,7 +48,7 @@ def worker_in_use(
 
 
 def counted_workflows(world: WorkerWorld) -> dict[str, PinnedWorkflows]:
-    """The workflows of each version as a snapshot has them: their number, if they were counted."""
+    """The workflows of each version according to a snapshot, which has only their number, if at all."""
     versions = world.temporal.versions if world.temporal else ()
     return {version.build_id: PinnedWorkflows(version.open_workflows) for version in versions}
 
@@ -93,13 +93,13 @@ def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...] | None
 
 
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
-    """The CPU cores and the bytes that all pods of a Deployment request; None: a quantity is not valid."""
+    """The CPU cores and bytes that a Deployment's pods request in total, or None if a quantity is invalid."""
     template = live.patch.template if live.patch else live.recorded.manifest["spec"]["template"]
     pod = template["spec"]
     init_containers = pod.get("initContainers") or ()
     sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     resources = [container.get("resources") or {} for container in (*pod["containers"], *sidecars)]
-    # without a request, the limit is the request
+    # Kubernetes uses the limit if there is no request
     requests = [{**(item.get("limits") or {}), **(item.get("requests") or {})} for item in resources]
     try:
         cpu, memory = (
@@ -114,8 +114,8 @@ def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
 def _ends_within(pinned: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelta, timedelta] | None, str]:
     """The shortest and the longest likely time until the last open workflow closes, or why it is unknown.
 
-    Each open workflow is compared with the recently ended workflows of its type that ran for longer than its
-    age: the range is from their median to the slowest.
+    twgen compares each open workflow with the recently ended workflows of its type that ran for longer than
+    its age. The range is from their median duration to their longest.
     """
     if pinned.number == 0:
         return None, ""

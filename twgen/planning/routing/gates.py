@@ -24,10 +24,10 @@ from twgen.versioning.names import MarkKey
 GATE_TIMEOUT = timedelta(hours=1)
 """The time after which Temporal ends a gate."""
 _MOST_ATTEMPTS = 20
-"""The most workflow IDs that are tried. Runs of another workflow type occupy the others: they come from a
-gate whose type was corrected, or from any client."""
+"""How many workflow IDs are tried at most. An ID may be in use by a run of another workflow type, from a
+gate whose type was corrected or from any client."""
 _APPLIED_WITHIN = timedelta(minutes=5)
-"""The Job of a replay may appear this long after its version, although both are in one render."""
+"""How long after its version the Job of a replay may appear, although one render contains both."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
@@ -37,10 +37,10 @@ class RequiredGate:
 
     workflow_type: str
     percentage: float | None = None
-    """The share of the policy step that follows the gate; None: it is the spec's gate, before all steps."""
+    """The percentage of the policy step after this gate. None for the spec's gate, before all steps."""
 
     def workflow_id(self, target: Target, task_queue: str, attempt: int) -> str:
-        """The workflow ID on one task queue; for the spec's gate it is the same as the controller's."""
+        """The workflow ID on one task queue. For the spec's gate, the controller uses the same ID."""
         # the name of a namespace never contains an @
         at_step = f"@{plain_percentage(self.percentage)}" if self.percentage is not None else ""
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
@@ -68,13 +68,13 @@ class GateOnQueue:
     attempt: int
     workflow_id: str
     run: GateRun | None
-    """The run that counts; None: the gate has not started."""
+    """The run that counts, or None if the gate has not started."""
     passed_over: tuple[GateRun, ...] = ()
     """The runs of another workflow type that occupy the IDs of earlier attempts."""
 
     @property
     def failure(self) -> str:
-        """A sentence if it ended without completing; empty: it did not."""
+        """A sentence if the gate ended without completing, or cannot start. Otherwise empty."""
         if len(self.passed_over) == _MOST_ATTEMPTS:
             return (
                 f"the {self.gate} cannot start on task queue {self.task_queue}: {_MOST_ATTEMPTS} workflows of"
@@ -88,7 +88,7 @@ class GateOnQueue:
 
     @property
     def hindrance(self) -> str:
-        """A sentence if it runs but cannot complete, since all its workflow tasks fail; empty: it may."""
+        """A sentence if the gate runs but cannot complete: all its workflow tasks fail. Otherwise empty."""
         if not self.run or self.run.status is not GateStatus.RUNNING or not self.run.failure:
             return ""
         return (
@@ -104,25 +104,25 @@ def next_attempt(target: Target) -> int:
 
 
 def _first_attempt(target: Target) -> int:
-    """The number of the first attempt that counts: 1, or the number in a mark."""
+    """The number of the first attempt that counts. It is 1, unless a mark has another number."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[RequiredGate, ...]:
-    """The gates that the target must pass for this share; None: for the share that is due now."""
+    """The gates that the target must pass to get this share, or by default the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
     return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
 
 
 def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQueue]:
-    """The state of the gates on each workflow task queue that is known."""
+    """The state of the gates on each known workflow task queue."""
     began = target.stay_began
     runs: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a gate counts only for one stay of its version, but while it runs it occupies its workflow ID
+        # a gate counts only for one period of its version, but while it runs, its workflow ID is taken
         is_running = run.status is GateStatus.RUNNING
         if is_running or run.started_at is None or began is None or run.started_at >= began:
             runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
@@ -143,7 +143,7 @@ def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQ
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """A failed run, otherwise a running one, otherwise any: it is unknown which of several runs counts."""
+    """Prefer a failed run, then a running one: if there are several, it is unknown which one counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
@@ -157,7 +157,7 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     if not (target.is_registered and has_pods) or target.is_aborted or target.is_held:
         return ()
     began = target.stay_began
-    # a gate runs once in each stay; the time of a stay can differ by milliseconds between two answers
+    # a gate runs once in each period, whose time may differ by milliseconds between two responses
     stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""
     return tuple(
         GateStart(
@@ -173,7 +173,7 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
 
 
 def failed_gate(target: Target) -> GateOnQueue | None:
-    """The last gate that ended without completing; the spec's gate comes before the gates of steps."""
+    """The last gate that ended without completing. The spec's gate comes before the gates of steps."""
     failed = (on_queue for on_queue in on_queues(target, asked_gates(target)) if on_queue.failure)
     return next(reversed([*failed]), None)
 
@@ -212,7 +212,7 @@ def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredG
 
 
 def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...]:
-    """All gates of the spec and the policy before a share."""
+    """All gates, of the spec and of the policy, that come before a share."""
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
@@ -222,8 +222,8 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...
 
 
 def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
-    """The gates before a share that the target has not passed yet, even if it needs none for a rollback."""
-    # the mark about its present share names the gates that it passed before
+    """The gates before a share that the target has not passed yet, even if a rollback would skip them."""
+    # the mark about its present share names the gates that it has passed
     mark = target.marks.get(MarkKey.MOVED_BY)
     share, behind = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
     is_present = isinstance(share, int | float) and rounded_percentage(share) == target.live_percentage
@@ -232,7 +232,7 @@ def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
 
 
 def replay_of(spec: WorkerSpec) -> str:
-    """A hash of the code and the settings of a replay, 16 hex digits: if it changes, a new Job replays."""
+    """A hash of the code and settings of a replay, in 16 hex digits. If it changes, a new Job replays."""
     replay = spec.policy.replay
     parts: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
@@ -241,8 +241,8 @@ def replay_of(spec: WorkerSpec) -> str:
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
-    """The replay that the target must pass before its first share; None: none is needed, or it has passed."""
-    # a ramping version has histories of its own, and open workflows of older versions are pinned to those
+    """The replay that the target must pass before its first share, or None if it has passed or needs none."""
+    # a ramping version already has its own histories, and workflows pinned to older versions stay there
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first:
@@ -252,7 +252,7 @@ def missing_replay(target: Target) -> ReplayRun | None:
 
 
 def may_replay_again(target: Target) -> bool:
-    """Its replay has failed, or does not cover a version that was created later."""
+    """Whether the target's replay has failed, or does not cover a version that was created later."""
     run = target.world.replay
     if not target.spec.policy.replay or not run:
         return False
@@ -261,7 +261,7 @@ def may_replay_again(target: Target) -> bool:
 
 
 def _run(target: Target) -> ReplayRun:
-    """The replay of the target; it counts as missing if another version was created after it."""
+    """The replay of the target. It counts as missing if another version was created after it."""
     run = target.world.replay or _NOT_READ
     others = (version for version in target.temporal.versions if version.build_id != target.build_id)
     created = ((version.created_at, version.build_id) for version in others if version.created_at)
@@ -275,14 +275,14 @@ def _run(target: Target) -> ReplayRun:
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
-    """Until when the Job of its replay may appear; None: that time is over, or unknown."""
+    """Until when the Job of the target's replay may appear, or None if that time is over or unknown."""
     created = (source.created_at for source in (target.version, target.deployment) if source)
     since = max(filter(None, created), default=None)
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
 def why_not_moved(target: Target, build_id: str) -> str:
-    """Why it is not proven that workflows of older versions can continue on this version; empty: it is."""
+    """Why it is not proven that workflows of older versions can continue on this one, or empty if it is."""
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.RAMP:
         return "its policy has no replay with `when: BeforeMove`"
@@ -314,9 +314,9 @@ Item = TypeVar("Item")
 def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedRun]:
     """Select this many histories of each workflow type.
 
-    The result alternates between the types: if there is room for only a few, every type is among them. Within
-    a type, open workflows come first, since they must be replayed. They alternate between the versions that
-    they are pinned to, and each version has at least one. Recently ended workflows follow.
+    The result alternates between the types, so that even a few histories cover every type. Within a type,
+    open workflows come first, since they must be replayed. They alternate between the versions that they
+    are pinned to, and each version has at least one. Recently ended workflows follow.
     """
     of_types: defaultdict[str, list[RecordedRun]] = defaultdict(list)
     for history in recorded:

@@ -13,11 +13,11 @@ from twgen.planning.sentences import listed
 from twgen.versioning.injection import DEPLOYMENT, build_id_variable
 
 MOST_COUNTED = 1000
-"""At most this many Worker Deployments are counted; there may be more."""
+"""At most this many Worker Deployments are counted. There may be more."""
 DEFAULT_LIMIT = 100
-"""The default of `matching.maxDeployments`: at this number a server rejects polls of new workers.
+"""The default of `matching.maxDeployments`. At this number a server rejects polls of new workers.
 
-Server 1.29.1 reports the rejection only in its log, 1.32.0 also to the worker.
+Server 1.29.1 reports the rejection only in its log; 1.32.0 reports it also to the worker.
 https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
 """
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
@@ -25,14 +25,14 @@ _LATELY = timedelta(hours=1)
 _JUST_NOW = timedelta(minutes=10)
 _MOST_NAMED = 3
 _QUEUE_LIMIT = timedelta(minutes=5)
-"""The time that a new version has to poll each task queue of the current one, or one for its gate."""
+"""How long a new version may take to poll the current version's task queues, or any for its gate."""
 
 _FIRST_POLLS = timedelta(minutes=1)
-"""How long to wait after a worker's first poll for its first workflow poll; an activity worker has none."""
+"""How long after its first poll a worker may begin to poll for workflows. An activity worker never does."""
 
 
 def why_unregistered(target: Target) -> tuple[str, Phase]:
-    """Why Temporal does not know the target, and the phase; Blocked: a person must act."""
+    """Why Temporal does not know the target, and the phase, which is Blocked if a person must act."""
     obstacle, others = target.obstacle, len(target.temporal.versions)
     if target.ramp and not target.version:
         why = "it ramps, but Temporal does not list it, so it is unknown whether its workers poll"
@@ -71,9 +71,9 @@ def why_unregistered(target: Target) -> tuple[str, Phase]:
 
 
 def polls_instead(target: Target) -> str:
-    """A sentence about pollers that may be the target's worker under a wrong name; empty: there are none.
+    """A sentence about pollers that may be the target's worker under a wrong name, or empty.
 
-    It is for a target that has not polled, although its pods are available or unknown.
+    It is for a target that has not polled, although its pods are available, or may be.
     """
     # if the cluster was not read, it is unknown which versions were deployed
     max_age = _LATELY if target.world.deployments is not None else _JUST_NOW
@@ -112,9 +112,9 @@ def _needed_variables(target: Target) -> str:
 
 
 def may_be_called(name: str, worker: str) -> bool:
-    """Whether a Worker Deployment with this similar name may be the worker under a wrong name.
+    """Whether a Worker Deployment with this name may be the worker, with a mistake in its name.
 
-    A name with a slash counts as another worker, unless only case or punctuation differs.
+    A name with a slash belongs to another worker, unless only case or punctuation differs.
     """
     names = (name, worker, worker.partition("/")[2])
     plain, whole, short = (_NO_LETTER.sub("", text.casefold()) for text in names)
@@ -124,7 +124,7 @@ def may_be_called(name: str, worker: str) -> bool:
 
 
 def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
-    """The task queues that, by Temporal's data, the current version polls and the target does not."""
+    """The task queues that the current version polls and the target does not, according to Temporal."""
     current = target.versions.get(target.current or "")
     if not current or not target.version or target.version.task_queues is None:
         return ()
@@ -133,10 +133,11 @@ def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
 
 
 def missing_queue(target: Target) -> str:
-    """The first missing task queue that delays the rollout; empty: none does.
+    """The first missing task queue that delays the rollout, or empty if none does.
 
-    A queue without tasks delays it only until the target has had time to poll. Temporal's own rule considers
-    only tasks: https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
+    A queue without tasks only delays the rollout until the target has had time to poll. Temporal's own rule
+    considers only tasks:
+    https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
     """
     for queue in missing_queues(target):
         if not _is_ignored(queue, target) and (queue.has_tasks is not False or polls_until(target)):
@@ -145,7 +146,7 @@ def missing_queue(target: Target) -> str:
 
 
 def queue_warnings(target: Target) -> Iterator[str]:
-    """A warning about task queues that the target does not poll and that do not delay its rollout.
+    """A warning about task queues that the target does not poll, if they do not delay its rollout.
 
     A queue that is used once a day is usually empty. After the rollout, no worker would poll it any more.
     """
@@ -159,32 +160,32 @@ def queue_warnings(target: Target) -> Iterator[str]:
 
 
 def ignores_missing_queues(target: Target) -> bool:
-    """The policy ignores a missing task queue that may have tasks, so Temporal must ignore it too."""
+    """Whether the policy ignores a missing task queue that may have tasks, so Temporal must ignore it too."""
     busy = (queue for queue in missing_queues(target) if queue.has_tasks is not False)
     return any(_is_ignored(queue, target) for queue in busy)
 
 
 def polls_until(target: Target) -> datetime | None:
-    """Until when a new version may begin to poll its task queues; None: that time is over."""
+    """Until when a new version may begin to poll its task queues, or None if that time is over."""
     created = target.version.created_at if target.version else None
     return created + _QUEUE_LIMIT if created and target.now < created + _QUEUE_LIMIT else None
 
 
 def first_polls_end(target: Target) -> datetime | None:
-    """Until when to wait for its first workflow poll; None: it has polled, or that time is over."""
+    """Until when to wait for the target's first workflow poll, or None if there is nothing to wait for."""
     created = target.version.created_at if target.version else None
     ends = created + _FIRST_POLLS if created else None
     return ends if ends and not target.workflow_task_queues and target.now < ends else None
 
 
 def has_no_unversioned_pollers(target: Target) -> bool:
-    """No unversioned worker polls any of its workflow task queues.
+    """Whether no unversioned worker polls any of the target's workflow task queues.
 
     If the target runs only activities, its activity task queues count. A queue that was not read counts as
     polled.
     """
-    # for the controller, one queue of any type without such pollers is enough; but a new activity queue says
-    # nothing about the workflows, all of which would move at once
+    # for the controller, one queue of any type without such pollers is enough. But a new activity queue
+    # proves nothing about the workflows, which would all move at once
     workflow = [queue for queue in target.task_queues if queue.type is TaskQueueType.WORKFLOW]
     return all(queue.unversioned_pollers is False for queue in workflow or target.task_queues)
 

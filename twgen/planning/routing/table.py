@@ -2,8 +2,8 @@
 
 All rows follow three rules:
 
-1. A row selects one change, or gives the reason for no change. After a change everything is read again.
-2. Traffic moves only to a target that serves. A target that has all traffic is watched until it serves.
+1. A row selects one change, or explains why there is none. After a change, everything is read again.
+2. Traffic moves only to a target that serves. A target with all traffic is not settled until it serves.
 3. A missing fact makes a rollout slower, never faster.
 
 Rows that keep traffic from moving are above the rows that move it. If the spec leaves a change to a person,
@@ -45,11 +45,11 @@ from twgen.versioning.names import MarkKey
 _UPDATE_LIMIT = timedelta(minutes=2)
 """The longest time that a rollout waits for a routing update to reach every task queue."""
 _REPORTED_FROM = timedelta(seconds=30)
-"""If the clocks differ by more than this, the sentence says so."""
+"""If the clocks differ by more than this, the reason mentions it."""
 
 
 _Change = partial[RoutingPlan]
-"""The next change of traffic, or why there is none. The reason of the row is added later."""
+"""The next change of traffic, or why there is none. `wanted_change` adds the reason of the row."""
 _MOVE = partial(RoutingPlan, phase=Phase.MOVING)
 _BLOCKED = Phase.BLOCKED
 _PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
@@ -115,7 +115,7 @@ TABLE = (
     Row(Reason.ANALYSIS_FAILED,
         lambda t: _is_news(t, t.on_failure) and metrics_sentence(t.judgements, Verdict.FAILS),
         lambda t, failing: _take_back(t, failing, t.on_failure)),
-    # below the rows that take a share back: a pause only keeps a version from getting more
+    # below the rows that take a share back, since a pause only keeps a version from getting more
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
         lambda t, _: _none((f"it was paused{why}" if (why := t.why_marked(MarkKey.PAUSED))
@@ -234,7 +234,7 @@ def _clear_ramp(because: str) -> _Change:
 def _take_back(
     target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> _Change:
-    """End a ramp or pause it without a person's decision: a mark with the reason is written first."""
+    """End or pause a ramp without a person's decision. A mark with the reason is written first."""
     if action in _PAUSES:
         pause = target.new_mark(MarkKey.PAUSED, because)
         return partial(_none(f"{because}: it is paused"), marks={**pause, **(marks or {})})
@@ -242,14 +242,14 @@ def _take_back(
 
 
 def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
-    """Whether a failure changes anything; False: it would pause the rollout, which is paused already."""
+    """Whether a failure changes anything. It does not if it would pause a rollout that is already paused."""
     return not target.is_paused or action not in _PAUSES
 
 
 def _replaced(target: Target) -> str:
-    """The ramping version that is no longer in the spec, so that its metrics are not checked; empty: none.
+    """The ramping version, if the spec no longer describes it and so its metrics are not checked, or empty.
 
-    Its share goes back only to a current version that has pods.
+    Its share only goes back to a current version that has pods.
     """
     ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
     if not ramp or is_moved_by_hand or not target.current or target.is_current:
@@ -264,18 +264,18 @@ def _replaced(target: Target) -> str:
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
-    """The last change has not reached every task queue yet, and the rollout still waits for that."""
+    """Whether the last change has not reached every task queue yet, and the rollout still waits for that."""
     ends = _update_ends(routing)
     return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
 
 def _update_ends(routing: Routing) -> datetime | None:
-    """When the rollout stops waiting for an update; None: it is unknown when the update began."""
+    """When the rollout stops waiting for an update, or None if it is unknown when the update began."""
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
 def _until_queues_are_known(target: Target, because: str, advice: str) -> _Change:
-    """Wait some minutes for a new version to poll its task queues; after that a person must act."""
+    """Wait some minutes for a new version to poll its task queues. After that, a person must act."""
     due = polling.polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
@@ -291,7 +291,7 @@ def _wait_for_pause(target: Target) -> _Change:
 
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
-    """The next change of a worker's traffic. `drives`: see Caller."""
+    """The next change of a worker's traffic. Caller explains `drives`."""
     routing, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if routing.action is RoutingAction.NONE and not routing.marks:
         return routing
@@ -309,7 +309,7 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
 
 
 def unserved_traffic(target: Target) -> str:
-    """The alarm that new workflows go to a version that no worker serves; empty: all are served."""
+    """The alarm that new workflows go to a version that no worker serves, or empty if all are served."""
     obstacle = target.obstacle
     if obstacle and obstacle.is_known and not obstacle.older_pods_serve:
         alarm = f"new workflows go to {target.build_id}, but no worker serves them: {obstacle.because}"
@@ -345,7 +345,7 @@ def rollback_warnings(target: Target) -> tuple[str, ...]:
 
 
 def change_when_due(target: Target, routing: RoutingPlan) -> RoutingPlan | None:
-    """The change of traffic that comes when the plan's wait ends; None: time alone brings no change."""
+    """The change of traffic that follows when the plan's wait ends, or None if the wait brings no change."""
     if not routing.due_at:
         return None
     later = plan_worker_routing(replace(target, now=routing.due_at + datetime.resolution))

@@ -27,13 +27,13 @@ class Obstacle:
 
     because: str
     is_known: bool = True
-    """False: it is unknown whether the target serves."""
+    """Whether it is known that the target cannot serve."""
     has_pods: bool = True
-    """False: a gate would time out, or run on pods that are about to end."""
+    """Whether there are pods that can run a gate: pods that are about to end cannot."""
     phase: Phase = Phase.WAITING
-    """The phase of the rollout while the obstacle lasts; Blocked: waiting does not help."""
+    """The phase of the rollout while the obstacle lasts. Blocked means that waiting does not help."""
     older_pods_serve: bool = False
-    """Pods of an older template serve its traffic."""
+    """Whether pods of an older template serve its traffic."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Target:
     world: WorkerWorld
     now: datetime
     identity: str
-    """The manager identity of the plan; empty: unknown."""
+    """The manager identity of the plan, or empty if unknown."""
     not_created: str = ""
-    """Why its Deployment is not created; empty: it is created, exists, or does not matter."""
+    """Why its Deployment is not created. Empty if it is created, exists, or does not matter."""
 
     @property
     def build_id(self) -> str:
@@ -55,7 +55,7 @@ class Target:
 
     @cached_property
     def temporal(self) -> WorkerDeployment:
-        """The worker in Temporal; empty if Temporal does not know it."""
+        """The worker in Temporal, or an empty one if Temporal does not know it."""
         return self.world.temporal or WorkerDeployment()
 
     @cached_property
@@ -65,12 +65,12 @@ class Target:
 
     @cached_property
     def version(self) -> Version | None:
-        """The target in Temporal; None: Temporal does not know it."""
+        """The target in Temporal, or None if Temporal does not know it."""
         return self.versions.get(self.build_id)
 
     @property
     def deployment(self) -> LiveDeployment | None:
-        """The target's Deployment, even if it is being deleted; None: there is none, or it was not read."""
+        """The target's Deployment, even if it is being deleted. None if it does not exist or was not read."""
         return self.deployments.get(self.build_id)
 
     @cached_property
@@ -80,7 +80,7 @@ class Target:
 
     @property
     def current(self) -> str | None:
-        """The build ID of the current version; None: unversioned workers are current."""
+        """The build ID of the current version, or None if unversioned workers are current."""
         current = self.temporal.routing.current
         return current.build_id if current else None
 
@@ -103,12 +103,12 @@ class Target:
 
     @cached_property
     def live_percentage(self) -> float:
-        """The target's share of new workflows while it ramps; 0: it does not ramp."""
+        """The target's percentage of new workflows while it ramps, or 0 if it does not ramp."""
         return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
 
     @cached_property
     def step(self) -> RolloutStep:
-        """The highest step up to the live percentage, or the first step; the spec must have steps."""
+        """The highest step up to the live percentage, or else the first step. The spec must have steps."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
         return next(below, steps[0])
@@ -121,18 +121,18 @@ class Target:
 
     @property
     def following_step(self) -> RolloutStep | None:
-        """The step after the live percentage; None: the target gets all traffic next."""
+        """The step after the live percentage, or None if the target gets all traffic next."""
         return next(iter(self.steps_left), None)
 
     @cached_property
     def step_ends(self) -> datetime | None:
-        """When the pause of the present step ends; None: unknown."""
+        """When the pause of the present step ends, or None if unknown."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
     @cached_property
     def due_percentage(self) -> float | None:
-        """The share of new workflows that the steps set now; None: the pause of the step is not over."""
+        """The share of new workflows that the steps set now, or None until the pause of the step is over."""
         steps = self.spec.rollout.steps
         if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
             return 100
@@ -145,7 +145,7 @@ class Target:
 
     @property
     def is_above_its_step(self) -> bool:
-        """The live percentage is between two steps, because of another client or an edit of the steps."""
+        """Whether the live percentage is between two steps, because of another client or changed steps."""
         return self.live_percentage > rounded_percentage(self.step.percentage)
 
     @property
@@ -155,19 +155,19 @@ class Target:
 
     @property
     def waits_for_a_person(self) -> bool:
-        """The target has reached a step that only a person may end, by the policy."""
+        """Whether the target has reached a step that, according to the policy, only a person may end."""
         policy_step = self.spec.policy.step(self.step.percentage)
         has_reached = self.live_percentage >= rounded_percentage(self.step.percentage)
         return has_reached and policy_step is not None and policy_step.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
-        """The target is current and no other version ramps."""
+        """Whether the target is current and no other version ramps."""
         return self.is_current and self.other_ramp is None
 
     @cached_property
     def marks(self) -> Mapping[MarkKey, Mark]:
-        """The marks of the target that still count."""
+        """The marks in the target's metadata that still count."""
         version, temporal = self.version, self.temporal
         if not version or not version.metadata:
             return {}
@@ -190,45 +190,45 @@ class Target:
         return MarkKey.PAUSED in self.marks or self.is_retired
 
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
-        """A mark that is made now, as an entry of metadata."""
+        """A new mark with the present time, as a metadata entry."""
         stay, ramps = self.stay_began, self.ramp is not None
         return {key.value: write_mark(Mark(key, self.identity, self.now, because, stay, ramps, details))}
 
     @property
     def stay_began(self) -> datetime | None:
-        """When the target's present stay began; None: unknown."""
+        """When the target's present period in the routing began, or None if unknown."""
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:
-        """The reason of a mark that a rollout made, for the end of a sentence; empty: a person made it."""
+        """The reason in a rollout's mark, for the end of a sentence. Empty if a person made the mark."""
         mark = self.marks.get(key)
         return f" ({mark.because})" if mark and mark.because else ""
 
     @property
     def is_foreign(self) -> bool:
-        """Another manager owns the worker, and the policy does not adopt from that manager."""
+        """Whether another manager owns the worker, and the policy does not adopt from that manager."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
     @property
     def is_ours(self) -> bool:
-        """The identity of the plan is the manager of the worker."""
+        """Whether the identity of the plan is the manager of the worker."""
         return bool(self.identity) and self.temporal.manager_identity == self.identity
 
     @property
     def is_held(self) -> bool:
-        """No gate starts and no object changes: another rollout, manager or person must act first."""
+        """Whether no gate starts and no object changes until another rollout, manager or person acts."""
         return self.is_foreign or self.world.rollout.is_stopped or self.is_paused
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
-        """Why the target cannot take traffic, by its Deployment and task queues; None: it can."""
+        """Why the target cannot take traffic, by its Deployment and task queues, or None if it can."""
         live = self.deployment
         workflow = [queue for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW]
         if self.spec.says_zero:
             because = "its spec says zero replicas: no worker can take traffic"
             return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
         if self.world.deployments is None:
-            # without a cluster, only a poller proves that a worker runs
+            # if the cluster was not read, only a poller proves that a worker runs
             queues = workflow or self.task_queues
             if not queues or any(queue.pollers is None for queue in queues):
                 unread = "pollers" if queues else "task queues"
@@ -267,7 +267,7 @@ class Target:
 
     @property
     def unserved(self) -> str:
-        """Why the ramp must end, if no worker has polled for too long; empty: it need not end."""
+        """Why the ramp must end, if no worker has polled for too long, or empty if it may continue."""
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenNoPollers.WAIT:
             return ""
@@ -276,14 +276,14 @@ class Target:
         if may_rest and (not self.deployment or self.deployment.replicas == 0):
             return ""
         queue, length = silence(self.task_queues)
-        # the clock of twgen may be ahead of the clock that timed the polls
+        # twgen's clock may be ahead of the server's, which timed the polls
         if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
             return ""
         return f"none of its workers has polled task queue {queue} for {spoken(length)} or longer"
 
     @property
     def analysis(self) -> Analysis | None:
-        """The analysis of the present step; None: nothing is measured, for example with strategy Manual."""
+        """The analysis of the present step, or None if nothing is measured, as with strategy Manual."""
         steps, ramps = self.spec.rollout.steps, self.version is not None and self.live_percentage > 0
         if not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
             return None
@@ -291,7 +291,7 @@ class Target:
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """The verdict of each metric of the analysis; empty: nothing is measured."""
+        """The verdict of each metric of the analysis. Empty if nothing is measured."""
         if not self.analysis:
             return ()
         measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
@@ -299,7 +299,7 @@ class Target:
 
     @property
     def measured_since(self) -> datetime | None:
-        """When measuring began: with the ramp, or when a person let it continue; None: unknown."""
+        """When measuring began (with the ramp, or when a person let it continue), or None if unknown."""
         # Temporal may report when the percentage changed, but not when the ramp began
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
         mark = self.marks.get(MarkKey.MEASURED_SINCE)
@@ -313,24 +313,26 @@ class Target:
 
     @cached_property
     def is_rollback(self) -> bool:
-        """The target was current recently, and is older than the current version: it gets all traffic back.
+        """Whether the target was current recently and is older than the current version.
 
-        If there is no current version, or its age is unknown, this is not a rollback.
+        If so, it gets all traffic back at once. If there is no current version, or its age is unknown, this
+        is not a rollback.
         """
-        # an early `now` lengthens all other waits, but it would extend this window: the fastest clock decides
+        # `now` is the time of the slowest clock, which is safe for waits. This window would get longer, so
+        # the fastest clock decides here
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
         return self.version is not None and recently_current(self.version, self.temporal, now, window)
 
     @property
     def goes_back(self) -> bool:
-        """The rollout is a rollback, which moves auto-upgrade workflows to older code."""
+        """Whether the rollout is a rollback, which moves auto-upgrade workflows to older code."""
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
         """Whether the target is known to replace that version. If not, this plan may be of an older spec.
 
-        A target that has polled replaces any other version, and an aborted target has already had a ramp.
+        A target that has polled replaces any other version. An aborted target has already had a ramp.
         """
         both = (self.versions.get(item) or self.deployments.get(item) for item in (self.build_id, build_id))
         created_at, replaced_created_at = (item and item.created_at for item in both)
@@ -339,7 +341,7 @@ class Target:
 
     @property
     def is_registered(self) -> bool:
-        """At least one worker of the target has polled Temporal."""
+        """Whether at least one worker of the target has polled Temporal."""
         status = status_of(self.build_id, self.version, self.temporal)
         return self.version is not None and status not in UNREGISTERED
 
@@ -356,13 +358,13 @@ class Target:
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
-    """The workflow task queue that has been silent for the longest time, and for how long at least."""
+    """The workflow task queue without polls for the longest time, and the least length of that time."""
     silent = [("", timedelta())]
     for queue in task_queues:
         if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
             continue
         length = timedelta(seconds=queue.silent_seconds or 0)
-        # Temporal lists pollers only for a while: a missing one was silent for at least that long
+        # Temporal lists a poller for this long, so a missing one has been silent for at least that time
         silent.append((queue.name, length if queue.pollers else max(length, POLLERS_ARE_LISTED)))
     return max(silent, key=itemgetter(1))
 

@@ -1,4 +1,4 @@
-"""Finds the fields that differ between a new target and the current version, and so explain its build ID."""
+"""Finds the fields that differ between a new target and the current version: they explain the build ID."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -13,13 +13,14 @@ from twgen.versioning.injection import names_found
 from twgen.versioning.pod_templates import content_of, injected_names
 
 _LONGEST = 40
-"""The most characters of a shown value."""
+"""The maximum length of a shown value."""
 
 
 def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
-    """The paths of the differing fields in the pod template, with values of labels and images: no secrets.
+    """The paths of the differing fields in the pod template.
 
-    Empty: the target is current, or no record of the current version was read.
+    Only labels and images are shown with their values, so no secret can appear. Empty if the target is
+    current, or if no record of the current version was read.
     """
     current = world.temporal.routing.current if world.temporal else None
     if not current or current.build_id == spec.build_id:
@@ -43,7 +44,7 @@ def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tup
 
 
 def _shown(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The paths and the short values of labels and images; an image is shown without its repository."""
+    """The paths and the short values of labels and images. An image is shown without its repository."""
     values = {
         join_path("metadata.labels", name): value
         for name, value in (value_at(template, "metadata", "labels") or {}).items()

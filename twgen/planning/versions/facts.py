@@ -25,7 +25,7 @@ UNREGISTERED_DELAY = timedelta(minutes=10)
 
 
 def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveDeployment]]:
-    """The live Deployments of a worker by build ID; of several, the one with the expected name is first."""
+    """The live Deployments of a worker, by build ID. If there are several, the expected name comes first."""
     by_build_id: dict[str, list[LiveDeployment]] = {}
     for live in world.deployments or ():
         by_build_id.setdefault(live.build_id, []).append(live)
@@ -37,10 +37,10 @@ def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveD
 
 
 def _moved_variables(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
-    """The variables of server, namespace and worker name that differ between a Deployment and the spec."""
+    """The variables for server, namespace and worker name that differ between a Deployment and the spec."""
     recorded_place = (recorded.address, recorded.temporal_namespace, recorded.worker_deployment)
     own_place = (spec.connection.host_port, spec.temporal_namespace, spec.worker_deployment)
-    if recorded_place == own_place:  # nearly all are the same
+    if recorded_place == own_place:  # the usual case
         return set()
     values = zip((ADDRESS, NAMESPACE, DEPLOYMENT), recorded_place, own_place, strict=True)
     return {name for name, recorded_value, own_value in values if recorded_value not in {"", own_value}}
@@ -48,7 +48,7 @@ def _moved_variables(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """One version of a worker at one moment: the facts from its spec, Temporal, the cluster and Git."""
+    """One version of a worker at one moment, with the facts from its spec, Temporal, the cluster and Git."""
 
     spec: WorkerSpec
     world: WorkerWorld
@@ -56,7 +56,7 @@ class VersionFacts:
     build_id: str
     status: VersionStatus
     version: Version | None
-    """The version in Temporal; None: Temporal does not list it."""
+    """The version in Temporal, or None if Temporal does not list it."""
     live: LiveDeployment | None
     """The version's Deployment, unless it is being deleted."""
     terminating: LiveDeployment | None
@@ -68,9 +68,9 @@ class VersionFacts:
     twins: tuple[LiveDeployment, ...] = ()
     """Other Deployments with the same build ID, except those that are being deleted."""
     is_among_newest: bool = True
-    """The version is one of the newest MOST_VERSIONS: by default, a server forgets all others."""
+    """Whether the version is one of the newest MOST_VERSIONS. By default, a server forgets all others."""
     namesake: str = ""
-    """A version that may have work but no Deployment; its Deployment would have this one's name."""
+    """Another version whose Deployment would have the same name. It may have work, but is not deployed."""
 
     @property
     def is_target(self) -> bool:
@@ -79,12 +79,12 @@ class VersionFacts:
 
     @property
     def is_of_others(self) -> bool:
-        """The workers were versioned by hand: twgen does not make build IDs that are not valid labels."""
+        """Whether twgen did not create the version: its build ID is not a valid label."""
         return not may_be_ours(self.build_id)
 
     @cached_property
     def patch(self) -> VersionPatch | None:
-        """The patch of the policy for this version."""
+        """The policy's patch for this version."""
         return next((item for item in self.spec.policy.patches if item.build_id == self.build_id), None)
 
     @cached_property
@@ -106,7 +106,7 @@ class VersionFacts:
         return live.recorded if live else self.remembered
 
     def unpatched_template(self, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-        """The version's pod template without patches, from this record or from the spec; None: unknown."""
+        """The version's pod template without patches, from this record or from the spec. None if unknown."""
         if recorded:
             template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
             return template
@@ -114,7 +114,7 @@ class VersionFacts:
 
     @property
     def remembers_what_runs(self) -> bool:
-        """Git has a manifest of the version, with the pod template of its Deployment if it has one."""
+        """Whether Git has a manifest of the version. If it is deployed, the pod template must be the same."""
         live, remembered = self.live or self.terminating, self.remembered
         return remembered is not None and (
             live is None or remembered.template_hash == live.recorded.template_hash
@@ -122,15 +122,15 @@ class VersionFacts:
 
     @property
     def is_loose(self) -> bool:
-        """Only an unprotected Deployment has the manifest of the version, and would be pruned if left out."""
-        # if the policy prefers a failed render, that is respected
+        """Whether the only manifest is in an unprotected Deployment, which would be pruned if omitted."""
+        # the policy may prefer that the render fails
         policy = self.spec.policy
         is_held = not self.live or self.live.protected or policy.missing_template is MissingTemplate.FAIL
         return not (is_held or self.remembers_what_runs or HistorySource.CLUSTER in policy.history)
 
     @property
     def place(self) -> str:
-        """The server and the Temporal namespace that the pods connect to, as text."""
+        """The server and the Temporal namespace that the pods connect to, for messages."""
         recorded = self.recorded
         parts = (recorded.address, recorded.temporal_namespace) if recorded else ()
         place = " ".join(filter(None, parts)) or "an unknown place"
@@ -139,21 +139,20 @@ class VersionFacts:
 
     @property
     def connection_differs(self) -> bool:
-        """The connection of the version differs from the spec's; False if no hash is recorded."""
+        """Whether the version's connection differs from the spec's. False if no hash is recorded."""
         recorded = self.recorded.connection_hash if self.recorded else ""
         return bool(recorded) and recorded != connection_hash(self.spec.connection)
 
     @property
     def lives_elsewhere(self) -> bool:
-        """The pods connect to a server, namespace or Worker Deployment other than the spec's."""
+        """Whether the pods connect to a server, namespace or Worker Deployment other than the spec's."""
         return self.recorded is not None and bool(_moved_variables(self.spec, self.recorded))
 
     @property
     def was_moved_by_hand(self) -> bool:
-        """A person changed the connection in the live pod template, which was applied with the spec's.
+        """Whether a person changed the connection in the live pod template, which had been the spec's.
 
-        This shows because the address contradicts the recorded hash, or because the variables have another
-        field manager.
+        If so, the address contradicts the recorded hash, or the variables have another field manager.
         """
         live = self.live
         if not live or not self.applied or self.connection_differs or not live.recorded.connection_hash:
@@ -165,7 +164,7 @@ class VersionFacts:
 
     @property
     def gets_new_connection(self) -> bool:
-        """The policy applies the spec's changed connection to this version."""
+        """Whether the policy applies the spec's changed connection to this version."""
         # only for versions that stay: a version that is removed is not restarted for a new connection
         changes = self.spec.policy.connection_changes
         if changes is ConnectionChanges.ALL_VERSIONS:
@@ -175,22 +174,22 @@ class VersionFacts:
 
     @cached_property
     def applied(self) -> Applied | None:
-        """The pod template that the live Deployment was applied with; None: neither spec nor Git has it."""
+        """The pod template that was applied to the live Deployment. None if neither spec nor Git has it."""
         return applied_template(self.spec, self.live, self.remembered) if self.live else None
 
     @property
     def open_workflows(self) -> int:
-        """The number of open workflows that were counted on the version; 0 also if there was no count."""
+        """The number of open workflows on the version. It is 0 too if they were not counted."""
         return (self.version.open_workflows if self.version else None) or 0
 
     @property
     def never_active(self) -> bool:
-        """Temporal reports that the version has never been current or ramping."""
+        """Whether Temporal reports that the version has never been current or ramping."""
         return self.status is VersionStatus.INACTIVE
 
     @property
     def is_at_rest(self) -> bool:
-        """A sync has already removed the pods and the protection of the version."""
+        """Whether a sync has already removed the version's pods and its protection."""
         return self.live is not None and self.live.replicas == 0 and not self.live.protected
 
     @property
@@ -200,26 +199,26 @@ class VersionFacts:
 
     @property
     def is_left_over(self) -> bool:
-        """Nothing needs the version any more. If no cluster was read, its Deployment may still exist."""
+        """Whether nothing needs the version. If no cluster was read, its Deployment may still exist."""
         drained_for = self.drained_for
         return self.never_active or (drained_for is not None and drained_for > self.both_delays)
 
     @property
     def drained_for(self) -> timedelta | None:
-        """How long the version has been drained; None: it is not drained, or this is unknown."""
+        """How long the version has been drained, or None if it is not drained, or if this is unknown."""
         drainage = self.version.drainage if self.version else None
         changed = drainage.changed_at if drainage and self.status is VersionStatus.DRAINED else None
         return self.now - changed if changed else None
 
     @property
     def registered_for(self) -> timedelta | None:
-        """How long Temporal has known the version; None: unknown."""
+        """How long Temporal has known the version, or None if this is unknown."""
         created = self.version.created_at if self.version else None
         return self.now - created if created else None
 
     @property
     def unregistered_for(self) -> timedelta | None:
-        """The age of an unregistered version's Deployment; None: unknown, or Temporal knows the version."""
+        """The age of the version's Deployment. None if it is unknown, or if Temporal knows the version."""
         created = self.live.created_at if self.live else None
         return self.now - created if created and self.status is VersionStatus.NOT_REGISTERED else None
 
@@ -237,10 +236,13 @@ class VersionFacts:
 def version_facts(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
 ) -> Iterator[VersionFacts]:
-    """The target and all versions that are deployed or known to Temporal, by build ID; only if in `among`."""
+    """The target and all versions that are deployed or known to Temporal, sorted by build ID.
+
+    `among` limits them to these build IDs.
+    """
     live = deployments_of(spec, world)
     versions = known_to_temporal(world)
-    # names of Deployments are shortened and in lower case, so two versions may share one; this matters only
+    # names of Deployments are shortened and in lower case, so two versions may share one. This matters only
     # for a live version that Temporal does not know
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
@@ -276,7 +278,7 @@ def version_facts(
 
 
 def known_to_temporal(world: WorkerWorld) -> dict[str, Version | None]:
-    """Each version that Temporal knows, by build ID; None: Temporal names it only in the routing."""
+    """Each version that Temporal knows, by build ID, or None if Temporal names it only in the routing."""
     routed: dict[str, Version | None] = dict.fromkeys(routed_build_ids(world.temporal))
     listed = world.temporal.versions if world.temporal else ()
     return routed | {version.build_id: version for version in listed}
@@ -302,15 +304,15 @@ class AttachedTo(NamedTuple):
     leaving: tuple[AttachedResource, ...] = ()
     """The resources whose copies the version should no longer have."""
     replaced: tuple[AttachedObject, ...] = ()
-    """Its objects that have no template any more."""
+    """The version's objects that no longer have a template."""
     following: tuple[AttachedResource, ...] = ()
-    """The resources that replace these objects."""
+    """The resources that replace objects without a template."""
     waiting: tuple[AttachedResource, ...] = ()
     """The autoscalers that must wait, because Argo CD would still undo their decisions."""
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
-    """The attached resources of a version, by its status.
+    """The attached resources of a version, which depend on its status.
 
     A leaving object is rendered once more without its owner, so that it can be pruned. Its replacement waits
     for that, since two autoscalers of one Deployment block each other, and a pod with two budgets cannot be
@@ -347,7 +349,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
 
 
 def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
-    """The autoscalers of a version; if no cluster was read, all that might exist."""
+    """The autoscalers of a version. If no cluster was read, all that might exist."""
     resources = version.spec.attached
     if version.world.deployments is not None and resources:
         attached = attached_to(version)
@@ -363,7 +365,7 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
 
 
 def replicas_are_external(version: VersionFacts) -> bool:
-    """An autoscaler or a person sets the replicas of a version, not the spec."""
+    """Whether an autoscaler or a person sets the replicas of a version, not the spec."""
     replicas = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
     return replicas is None or bool(autoscalers_of(version))
 
@@ -402,7 +404,7 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
         return not resource.when.isdisjoint({AttachedWhile.TARGET, *moved})
     if word:
         return word in resource.when
-    # the status is unknown: copies stay, and a version without copies may have work
+    # if the status is unknown, copies stay, and a version without copies may have work
     if any(item.when and _has_copy(version, item) for item in version.spec.attached):
         return _has_copy(version, resource)
     return AttachedWhile.DRAINING in resource.when

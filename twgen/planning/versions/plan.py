@@ -1,4 +1,4 @@
-"""The plan for the versions of one worker: applies the version table, then decides manifests and pods."""
+"""Plans the versions of one worker: applies the version table, then decides about manifests and pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -42,13 +42,13 @@ _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_
 _HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
 """With these actions, the Deployment of a version must be protected from pruning."""
 _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
-"""With these reasons, a version is not run by twgen, which renders no objects for it."""
+"""With these reasons, twgen does not run the version, and renders no objects for it."""
 
 
 def plan_worker_versions(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
-    """The plan of every version of a worker. `identity` is for its Deployments; empty: unknown.
+    """The plan of every version of a worker. `identity` is for its Deployments, or empty if unknown.
 
     Raises StateUnavailable if a version has no manifest and the policy says that a render must fail then.
     """
@@ -80,8 +80,8 @@ def plan_worker_versions(
 def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
     """Whether a version other than the target counts against maxVersions.
 
-    A drained version with zero replicas does not count, nor one that is only rendered because no cluster was
-    read.
+    A drained version with zero replicas does not count. Nor does a version that is rendered only because no
+    cluster was read.
     """
     if not version.live:
         return reason not in _UNSEEN
@@ -89,7 +89,7 @@ def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
-    """By build ID, the next action on a version that will follow just because time passes."""
+    """The next action on each version that will follow just because time passes, by build ID."""
     by_build_id = {}
     for version in version_facts(spec, world, now):
         action = decide(version).action
@@ -102,7 +102,7 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
-    """The decision about a version with its manifest, or changed because it has none."""
+    """Add the manifest to the decision about a version, or change the decision if there is none."""
     if version.is_of_others or decision.reason in _NOT_OURS:
         return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
@@ -176,7 +176,7 @@ def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
 
 
 def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
-    """The decision to keep a version. It becomes an update after an edit by hand, or for a new connection."""
+    """Refine a decision to keep a version. It becomes an update after an edit, or for a new connection."""
     applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
@@ -198,7 +198,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if replaced is not None:
         because, reason = f"{because}, and {pods}", Reason.CONNECTION_CHANGED
         return Decision(reason, _UPDATE, decision.replicas, because, live.recorded, replaced)
-    # if the live template is equivalent to the spec's, or the remembered one, rendering that changes nothing
+    # if the live template is equivalent to the spec's or the remembered one, rendering it changes nothing
     if applied and version.is_target and applied.fits(described_template(version.spec)):
         return decision
     remembered = version.remembered
@@ -211,7 +211,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
-    """A version's manifest: the deployed one if the policy allows that, or a remembered one that matches."""
+    """A version's manifest: the deployed one if the policy allows it, or else a matching remembered one."""
     deployment = version.live or version.terminating
     is_source = HistorySource.CLUSTER in version.spec.policy.history
     if deployment and (version.is_target or is_source or version.is_loose):
@@ -220,7 +220,7 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
 
 
 def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
-    """The decision about a version, with the patches of its policy.
+    """Add the policy's patches to the decision about a version.
 
     If they change its pods, the decision becomes an update with a reason of its own.
     """
@@ -234,8 +234,8 @@ def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     decision = decision._replace(patch=containers)
     if decision.action not in _HAS_PODS:
         return decision
-    # the ledger has the manifest without the patch, which is applied to it again: so the pods stay as they
-    # are once another version is the target
+    # the ledger has the manifest without the patch. The patch is applied to it again, so the pods stay the
+    # same when another version becomes the target
     replicas = version.patch.replicas if version.patch else None
     if replicas is not None and not autoscalers_of(version):
         because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
@@ -260,7 +260,7 @@ def _effect_on_pods(live: LiveDeployment) -> str:
 
 
 def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
-    """A person edited its live pods, and a patch of its policy now has the same effect."""
+    """Whether a person edited the live pods, and a patch of the policy now has the same effect."""
     containers = _patched_containers(version, base)
     if not containers or live.patch:
         return False
@@ -273,7 +273,7 @@ def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Conta
 
 
 def _why_not_created(spec: WorkerSpec, decided: Sequence[tuple[VersionFacts, Decision]]) -> str:
-    """Why the target's Deployment is not created; empty: it is created, or exists."""
+    """Why the target's Deployment is not created, or empty if it is created or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # a target that may already have work needs its pods, even above the limit
     may_wait = not target.live and not may_have_work(target.status, target.version)

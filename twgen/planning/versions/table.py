@@ -37,12 +37,12 @@ class Decision(NamedTuple):
     reason: Reason
     action: VersionAction
     replicas: int | None
-    """The replicas in the manifest; None: it omits them."""
+    """The replicas in the manifest, or None if it omits them."""
     because: str
     recorded: RecordedDeployment | None = None
-    """The manifest to render again, once it is known; None: the spec describes it."""
+    """The manifest to render again. None until it is known, or if the spec describes the version."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names in that manifest to replace for the spec's connection; None: it stays as it is."""
+    """The injected names in that manifest to replace for the spec's connection, or None to replace none."""
     patch: tuple[Mapping[str, Any], ...] = ()
     """The patches of its containers."""
 
@@ -210,26 +210,26 @@ def _of_others(version: VersionFacts) -> _Outcome:
 
 
 def _live(version: VersionFacts, least: int = 0) -> int | None:
-    """The live replicas, but at least `least`; None if an autoscaler or a person sets them."""
+    """The live replicas, but at least `least`. None if an autoscaler or a person sets them."""
     if not version.live:
         return None
     live, replicas = version.live, max(version.live.replicas, least)
     has_enough = live.replicas >= least or any(item.scales_from_zero for item in autoscalers_of(version))
     is_left = live.replicas_are_external and has_enough
     if live.falls_to_one:
-        # Argo CD does not sync if a render only omits a field: a Deployment at zero replicas then gets a pod
+        # Argo CD does not sync if a render only omits a field. A Deployment at zero replicas then gets a pod
         # only if its protection changes too
         is_left = replicas == DEFAULT_REPLICAS and bool(live.replicas or not live.protected)
     return None if is_left and replicas_are_external(version) else replicas
 
 
 def _spec(version: VersionFacts) -> int | None:
-    """The spec's replicas; if the spec omits them, the live ones, but at least one."""
+    """The spec's replicas. If the spec omits them, the live replicas, but at least one."""
     return _live(version, least=1) if replicas_are_external(version) else version.spec.replicas
 
 
 def _live_or_spec(version: VersionFacts) -> int | None:
-    """The live replicas; if that is zero, the spec's, or one for an autoscaler to start from."""
+    """The live replicas. If there are none, the spec's, or one for an autoscaler to start from."""
     if version.live is not None and version.live.replicas:
         return _live(version)
     is_external = replicas_are_external(version)
@@ -244,14 +244,14 @@ def _live_elsewhere(version: VersionFacts) -> int | None:
 
 
 def _recorded(version: VersionFacts) -> int | None:
-    """The spec's replicas for a version with traffic, the recorded ones for any other; at least one."""
+    """The spec's replicas for a version with traffic, or else the recorded ones, but at least one."""
     own_replicas = version.recorded.replicas if version.recorded else None
     replicas = version.spec.replicas if version.status in IN_ROUTING else own_replicas
     return None if replicas is None or replicas_are_external(version) else max(replicas, 1)
 
 
 def _while_draining(version: VersionFacts) -> int | None:
-    """The policy's `drainingReplicas` for a draining version; None: they do not apply.
+    """The policy's `drainingReplicas` for a draining version, or None if they do not apply.
 
     If a version only counts as draining because Temporal contradicts itself, it keeps its replicas.
     """
@@ -264,7 +264,7 @@ def _while_draining(version: VersionFacts) -> int | None:
 
 
 def _if_above(limit: timedelta, age: timedelta | None) -> timedelta | None:
-    """The age, if it is known and above the limit."""
+    """The age if it is known and above the limit, otherwise None."""
     return age if age and age > limit else None
 
 
@@ -283,7 +283,7 @@ def _state(version: VersionFacts) -> str:
 
 
 def _need(version: VersionFacts) -> str:
-    """The workflows that need a version, as a clause, and the replicas that its policy sets meanwhile."""
+    """A clause about the workflows that need a version, and the replicas that its policy sets meanwhile."""
     replicas = _while_draining(version)
     by_policy = f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
     if not version.open_workflows:
@@ -300,7 +300,7 @@ def _needing(number: int) -> str:
 
 
 def _may_still_exist(version: VersionFacts) -> str:
-    """The end of a sentence: why a version is still rendered although both sunset delays are over."""
+    """The end of a sentence about a version that is rendered although both sunset delays are over."""
     return (
         f", longer than both sunset delays together ({spoken(version.both_delays)}); the cluster was not"
         " read, so its Deployment may still exist"

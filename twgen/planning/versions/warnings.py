@@ -107,7 +107,7 @@ def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[s
 
 
 def why_not_deployed(version: VersionFacts) -> str:
-    """Why the pod template of its spec is not deployed; empty: it is."""
+    """Why the pod template of the spec is not deployed, or empty if it is."""
     if not version.is_target or not _is_taken(version.spec, version.recorded):
         return ""
     return (
@@ -117,7 +117,7 @@ def why_not_deployed(version: VersionFacts) -> str:
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
-    """Why the spec must not be recorded with its build ID; empty: it may be."""
+    """Why the spec must not be recorded with its build ID, or empty if it may be."""
     if not _is_taken(spec, recorded):
         return ""
     return (
@@ -127,7 +127,7 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
 
 
 def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
-    """Another pod template has the spec's build ID: there are only 10,000 different generated hashes."""
+    """Whether another pod template has the spec's build ID. There are only 10,000 generated hashes."""
     is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
     return is_another and not spec.has_custom_build_id
 
@@ -184,7 +184,7 @@ def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
-    """Warnings about versions that lose their pods although the snapshot has no workflow count for them."""
+    """Warnings about versions that lose their pods, if the snapshot has no count of their workflows."""
     in_temporal = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
         is_dropped = version.action is VersionAction.DROP and version.live is not None
@@ -241,12 +241,12 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
 
 
 def _open(version: VersionFacts) -> str:
-    """The open workflows that may run on the version, as a clause; empty: there are none."""
+    """A clause about the open workflows that may run on the version, or empty if there are none."""
     if version.open_workflows:
         verb = "is" if version.open_workflows == 1 else "are"
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
     is_counted = version.version is not None and version.version.open_workflows is not None
-    # a worker of the version must have polled before a workflow can run on it
+    # no workflow can run on a version before one of its workers has polled
     if is_counted or version.status is VersionStatus.CREATED:
         return ""
     return "workflows may be open on it" if may_have_work(version.status, version.version) else ""
@@ -337,7 +337,7 @@ def _lost_references(
             referenced = ObjectName(kind, worker.spec.namespace, name)
             replacement = new_names.get(referenced._replace(name=name_without_hash(name)), "")
             if replacement and referenced not in rendered:
-                # only a warning: twgen cannot render the old object, because it does not know its content
+                # twgen cannot render the old object, because it does not know the content, so it only warns
                 yield (
                     f"{version.build_id} uses {kind} {name}, but the render has {replacement} instead. Once"
                     f" {name} is pruned, pods of this version can no longer start. Restore it if it is"

@@ -1,4 +1,4 @@
-"""The lanes of a worker on the page: its versions over time, as far as its status shows them."""
+"""The lanes of a worker on the page, which show its versions over time, as far as its status has them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ class Stretch(NamedTuple):
     """A period in which a version does not change."""
 
     says: str
-    """The text of the cell; empty: the state is unknown."""
+    """The text of the cell, or empty if the state is unknown."""
     stage: str
     """The version status in lower case, `gone`, or `unknown`."""
     columns: int
@@ -37,10 +37,10 @@ class VersionLane(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The versions of a worker over time; each column is the period between two moments."""
+    """The versions of a worker over time. Each column is the period between two moments."""
 
     columns: tuple[str, ...]
-    """The beginning of each column, in words; the first is the oldest known moment."""
+    """The beginning of each column, in words. The first is the oldest known moment."""
     lanes: tuple[VersionLane, ...]
 
 
@@ -49,7 +49,7 @@ _Event = tuple[datetime, str]
 
 
 class _Traffic(NamedTuple):
-    """Each version's share of new workflows from a moment on, in percent; together 100."""
+    """Each version's share of new workflows from a moment on, in percent. The sum is 100."""
 
     at: datetime
     shares: Mapping[str, float]
@@ -58,8 +58,8 @@ class _Traffic(NamedTuple):
 def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     """The lanes of a worker.
 
-    For any time, either the shares of all versions are shown or none: a status contains only the last change
-    of traffic and the next one.
+    At any time, the shares of all versions are known, or none is: a status contains only the last change of
+    traffic and the next one.
     """
     now, versions = _whole(now), worker.versions
     traffic = _traffic(worker, now)
@@ -90,14 +90,14 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
 
 
 def _traffic(worker: WorkerReport, now: datetime) -> list[_Traffic]:
-    """The known traffic: since the last change, and after the next one."""
+    """The known traffic, which is the traffic since the last change and after the next one."""
     taking = [version for version in worker.versions if version.percentage is not None]
     shares = {version.build_id: version.percentage or 0.0 for version in taking}
     without_version = worker.unversioned_percentage
     if without_version is not None:
         shares[_UNVERSIONED] = without_version
     begins = [_whole(version.since) for version in taking if version.since]
-    # a status does not contain when unversioned workers got their share
+    # a status does not say when unversioned workers got their share
     is_known = bool(taking) and len(begins) == len(taking) and without_version is None
     known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
     change = worker.next
@@ -154,7 +154,7 @@ def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Join adjacent equal cells into one."""
+    """Merge equal cells next to each other into one."""
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 

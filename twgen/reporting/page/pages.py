@@ -59,7 +59,7 @@ class Share(NamedTuple):
     build_id: str
     percentage: float
     begins: float
-    """The sum of the shares before it."""
+    """The sum of the shares that are drawn before this one."""
     kind: str
     """`target`, `other` or `unversioned`."""
 
@@ -71,14 +71,14 @@ class Step(NamedTuple):
     place: str
     """`done`, `present` or `ahead`."""
     word: str
-    """The condition for its begin or end, in addition to its pause; empty: none."""
+    """The condition for the step's beginning or end in addition to its pause, or empty."""
 
 
 class RampSteps(NamedTuple):
     """The steps of a ramping target."""
 
     says: str
-    """The present step, in words."""
+    """A description of the present step."""
     steps: tuple[Step, ...]
 
 
@@ -91,7 +91,7 @@ def fleet_page(  # noqa: PLR0913 - the parts of a page
     title: str = "Temporal workers",
     refreshed_every: float = 0,
 ) -> str:
-    """The page of a fleet; `refreshed_every` is in seconds, 0: never."""
+    """The page of a fleet. `refreshed_every` is in seconds, and 0 means never."""
     fleet = _fleet(statuses, now, offers, links)
     return _page(title=title, now=now, refreshed_every=refreshed_every, **fleet)
 
@@ -107,7 +107,7 @@ def fleet_part(
 
 
 def simulation_page(timeline: Timeline) -> str:
-    """The page of a simulated rollout: for each worker a picture and a table of events."""
+    """The page of a simulation, with a picture and a table of events for each worker."""
     alone = [
         {
             "worker": worker,
@@ -129,7 +129,7 @@ def _page(**values: Any) -> str:
         raise AssertionError("the environment loads from this package")
     for kind, name in (("style", "page.css"), ("script", "page.js")):
         text = values[kind] = environment.loader.get_source(environment, name)[0]
-        # because of this hash, a browser runs only this text, even if other text gets into the page
+        # with this hash, a browser uses only this text, even if other text gets into the page
         values[f"{kind}_hash"] = f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
     return environment.get_template("page.html").render(**values)
 
@@ -140,14 +140,14 @@ def _fleet(
     rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=itemgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    # if there are many workers, the settled ones are folded into one line
+    # if there are many workers, one line hides the settled ones
     folded = [row for row in rows if row["look"] == "quiet"] if len(rows) > 200 else []
     shown = [row for row in rows if row["look"] != "quiet"] if folded else rows
     return {"rows": shown, "folded": folded, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
-    """The values that `row.html` shows of a worker."""
+    """The values for `row.html`, which shows a worker."""
     worker = status.details
     # if the intent cannot be read, the traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
@@ -214,7 +214,7 @@ def _troubles(worker: WorkerReport) -> Iterator[str]:
 
 
 def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
-    """The steps of the target; None: it does not ramp."""
+    """The steps of the target, or None if it does not ramp."""
     steps = tuple(
         Step(f"{step.percentage:g}", step.place.lower(), _word(step, reason)) for step in worker.steps
     )
@@ -228,7 +228,7 @@ def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
 
 
 def _word(step: StepView, reason: str) -> str:
-    """The condition of a step in addition to its pause: a gate before it, or a person at its end."""
+    """The condition of a step in addition to its pause, such as a gate before it or a person at its end."""
     if step.place is StepPlace.PRESENT and reason == RoutingReason.PAUSED:
         return "paused"
     words = ["gate"] if step.gate and step.place is StepPlace.AHEAD else []

@@ -19,7 +19,7 @@ _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNOREC
 
 
 def plan_markdown(status: Status) -> str:
-    """The time of the plan, and a section for each worker: the next change, its reason, and the versions."""
+    """The time of the plan, then a section for each worker: the next change, its reason, and the versions."""
     status = printable_copy(status)
     workers = sorted(status.workers, key=urgency_of)
     # inline code keeps GitHub from rendering parts of the time, such as `:24:`, as emoji
@@ -30,7 +30,7 @@ def plan_markdown(status: Status) -> str:
 
 
 def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
-    # escape the name together with the text next to it: `:1` and a colon would become an emoji
+    # escape the name and the phase together: a name that ends with `:1` would become an emoji with the colon
     yield f"### {sentence(f'{worker.worker}: {phase_phrase(worker, now)}')}"
     yield ""
     if worker.alarm:
@@ -50,12 +50,12 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """The text, with each word that could be mark-up, a mention or a link as code. Code stays code."""
+    """Turn each word that could be mark-up, a mention or a link into code. Existing code is not changed."""
     return _PIECE.sub(lambda piece: _word(piece.group()), text)
 
 
 def code(text: str) -> str:
-    """The text as code, so that nothing in it is mark-up, a mention or a link."""
+    """The text as code, so that no part of it becomes mark-up, a mention or a link."""
     if text and (_TIME.fullmatch(text) or all(map(_is_plain, text.split(" ")))):
         return f"`{text}`"
     # a character reference is never mark-up: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references

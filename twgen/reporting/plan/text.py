@@ -26,7 +26,7 @@ _ACTIONS = {
 def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True) -> str:
     """The plan of each worker: the next change and its reason, then every version.
 
-    Without `detailed`, if there are several workers, each has one line, and the most urgent one is last.
+    Without `detailed`, several workers have one line each, and the most urgent one is last.
     """
     status = printable_copy(status)
     if len(status.workers) > 1 and not detailed:
@@ -37,7 +37,7 @@ def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True
 
 
 def _cells(worker: WorkerReport, now: datetime) -> list[Text]:
-    """The cells of `cells_of_line`, with the numbers of actions on Deployments before the last one."""
+    """The cells from `cells_of_line`, and before the last one a cell with the number of actions by kind."""
     name, state, next_change = cells_of_line(worker, now)
     actions = Counter(version.action for version in worker.versions)
     del actions[VersionAction.KEEP]

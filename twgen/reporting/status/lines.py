@@ -1,7 +1,7 @@
 """Phrases about the status of a worker, which trees and pages share, and plain lines for logs and `grep`.
 
-The inputs of phrases are already printable. A status is either of workers that were read just now, or of a
-fleet: then it consists of the statuses that rollouts wrote into their cluster.
+The inputs of phrases are already printable. A status is either about workers that twgen has just read, or
+about a fleet. A fleet's status consists of the statuses that rollouts wrote into the cluster.
 """
 
 import shlex
@@ -61,7 +61,7 @@ _CLAIMS: Mapping[Ownership, str] = {
     Ownership.NOBODY: "claim the worker and ",
     Ownership.ADOPTED: "take the worker over from {} and ",
 }
-"""The claim before the next change of traffic, since only the manager can make the change."""
+"""The claim that comes before the next change of traffic, which only the manager can make."""
 _GATES: Mapping[str, str] = {
     Unstarted.NOT_STARTED: "not started",
     GateStatus.COMPLETED: "passed",
@@ -87,7 +87,7 @@ def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
 
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:
-    """The requests to a rollout and their answers; empty: there are no recent ones."""
+    """The recent requests to a rollout and their answers, or empty."""
     phrases = []
     for pending in status.pending:
         if request := pending.waiting:
@@ -103,7 +103,7 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
 def when_answered(status: RolloutStatus, verb: Verb) -> str:
     """When a new request will be answered.
 
-    The status does not contain the driver: with driver Hook or None, tick will refuse the request.
+    With driver Hook or None, tick will refuse the request, but the status does not contain the driver.
     """
     if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
         return "its rollout answers once it has begun"
@@ -138,19 +138,19 @@ def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def percentage_text(percentage: float | None) -> str:
-    """A share of new workflows; empty: the version is not in the routing."""
+    """A share of new workflows, or empty if the version is not in the routing."""
     return "" if percentage is None else f"{plain_percentage(percentage)}%"
 
 
 def phase_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The phase and its duration; if it is Blocked, also the reason, so that a person can look it up."""
+    """The phase and its duration. If it is Blocked, also the reason, so that a person can look it up."""
     reason = f" ({worker.reason})" if worker.phase is Phase.BLOCKED else ""
     length = f" for {spoken(now - worker.rollout.since)}" if worker.rollout else ""
     return f"{worker.phase}{reason}{length}"
 
 
 def urgency_of(worker: WorkerReport) -> tuple[bool, int]:
-    """The sort key of workers in reports for people: the most urgent first."""
+    """The sort key of workers in reports for people. The most urgent worker comes first."""
     return urgency(worker.phase, is_alarm=bool(worker.alarm))
 
 
@@ -174,13 +174,13 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
 
 def target_phrase(worker: WorkerReport) -> str:
     """The target, and the reason for the worker's phase."""
-    # the message of a rollout contains the moment that it counts down to
+    # if the message of a rollout counts down to a moment, it contains this moment
     because = worker.rollout.message if worker.rollout else worker.because
     return f"{worker.target}: {because}"
 
 
 def next_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The next change of traffic, its time, and the manager that it replaces; empty: none is known."""
+    """The next change of traffic, its time, and the manager that it replaces. Empty if none is known."""
     change, due, described = worker.next, worker.waits_until, ""
     if change:
         described = _CLAIMS.get(worker.owner.relation, "").format(worker.owner.identity)
@@ -194,14 +194,14 @@ def next_phrase(worker: WorkerReport, now: datetime) -> str:
 
 
 def asked_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The requests to its rollout and their answers; empty: there are no recent ones."""
+    """The recent requests to the worker's rollout and their answers, or empty."""
     return printable(request_phrase(worker.rollout, now)) if worker.rollout else ""
 
 
 def owner_phrase(worker: WorkerReport) -> str:
-    """The manager of the worker in Temporal, and the client that last changed it if that is not the manager.
+    """The worker's manager in Temporal, and the client that last changed the worker, if it is another one.
 
-    Empty: Temporal was not read.
+    Empty if Temporal was not read.
     """
     if not worker.count:
         return ""
@@ -212,7 +212,7 @@ def owner_phrase(worker: WorkerReport) -> str:
 
 
 def gate_phrase(worker: WorkerReport) -> str:
-    """The state of each gate on every task queue; empty: no gate is needed."""
+    """The state of each gate on every task queue, or empty if no gate is needed."""
     runs: dict[str, list[str]] = {}
     for run in worker.gates:
         state = "to be started" if run.is_due else _GATES.get(run.status) or str(run.status).lower()
@@ -222,7 +222,7 @@ def gate_phrase(worker: WorkerReport) -> str:
 
 
 def state_phrase(version: VersionReport, now: datetime) -> str:
-    """The status of a version and its duration, its open workflows, and the client that gave it its share."""
+    """A version's status and how long it lasts, its open workflows, and the client that gave it its share."""
     if version.since is None:
         is_known = version.status is not VersionStatus.NOT_REGISTERED
         state = version.status.value if is_known else "Not registered"
@@ -237,7 +237,7 @@ def state_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def workflows_phrase(version: VersionReport, now: datetime) -> str:
-    """The number of open workflows of a version and the age of the oldest; empty: none is known."""
+    """The number of a version's open workflows and the age of the oldest, or empty if none is known."""
     if not version.open_workflows:
         return ""
     number, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
@@ -245,7 +245,7 @@ def workflows_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def pods_phrase(version: VersionReport) -> str:
-    """The numbers of available and of desired pods of a version."""
+    """How many pods of a version are available and desired."""
     if version.pods:
         return f"{version.pods.available}/{version.pods.wanted} pods"
     return "no Deployment" if version.cluster_was_read else "pods not read"
@@ -270,7 +270,7 @@ def trouble_phrases(version: VersionReport, namespace: str) -> Iterator[str]:
 
 
 def outlook_phrase(version: VersionReport, now: datetime) -> str:
-    """The next change of a version's Deployment; empty: it stays as it is."""
+    """The next change of a version's Deployment, or empty if there is none."""
     outlook, later = _outlook(version), version.next
     if outlook and version.action in _EXPLAINED:
         return f"{outlook}: {version.because}"
@@ -312,14 +312,14 @@ _LATER: Mapping[VersionAction, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A line and its meaning. Lines with equal meanings differ only in times and other growing numbers."""
+    """A line and its meaning. Lines with the same meaning differ only in times and other growing numbers."""
 
     text: str
     meaning: tuple[object, ...]
     version: str = ""
-    """The worker and the build ID that it is about; empty: it is not about a single version."""
+    """The worker and the build ID that the line is about, or empty if it is not about a single version."""
     is_of_all: bool = False
-    """It is not about a single worker."""
+    """Whether the line is not about a single worker."""
 
 
 def status_lines(status: Status) -> list[StatusLine]:
@@ -330,13 +330,13 @@ def status_lines(status: Status) -> list[StatusLine]:
 
 
 def state_lines(status: Status) -> list[StatusLine]:
-    """For each worker a line with its alarm, if it has one, and a line with its state."""
+    """For each worker, a line with its state, and before it a line with its alarm, if it has one."""
     status = printable_copy(status)
     return [line for worker in status.workers for line in _state(worker, status.now)]
 
 
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
-    """The lines that are new, and the versions that are gone; empty if only time has passed."""
+    """The new lines, and a line for each version that is gone. Empty if only time has passed."""
     known = {line.meaning for line in before}
     there = {line.version for line in after}
     gone = [line.version for line in before if line.version and line.version not in there]
@@ -363,7 +363,7 @@ def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         f"gate {gate}" if gate else "",
         f"manager: {owner}" if owner else "",
     )
-    # with a due time, the text of the reason counts down to it
+    # if there is a due time, the text of the reason counts down to it
     reason = "" if worker.waits_until else target_phrase(worker)
     meaning = (name, worker.phase, worker.next, worker.waits_until, worker.request, reason, gate, owner)
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)
@@ -405,7 +405,7 @@ def _version(worker: str, version: VersionReport, now: datetime) -> StatusLine:
         version.open_workflows,
         pods,
         version.pods,
-        # without their messages, which may contain counters
+        # this leaves out their messages, which may contain counters
         *((item.kind, item.name, item.state) for item in version.attached),
         target,
         version.action,

@@ -32,9 +32,9 @@ _GAUGES: Mapping[str, Sequence[str]] = {
         *("1 for the verdict of a metric on the target, 0 for the other verdicts.", "metric", "verdict"),
     ),
 }
-"""Each gauge with its help text, and its labels in addition to those of the worker."""
+"""For each gauge, its help text, and its labels other than `namespace` and `worker`."""
 _Sample = tuple[str, Sequence[str], float]
-"""The name of a gauge, its label values in addition to those of the worker, and a value."""
+"""The name of a gauge, the values of its labels other than `namespace` and `worker`, and its value."""
 
 
 def openmetrics(
@@ -44,15 +44,15 @@ def openmetrics(
     look_seconds: float | None = None,
     shard: Shard = ALL,
 ) -> bytes:
-    """The metrics of these rollouts; `counts` are events since the start by name, such as `looks`.
+    """The metrics of these rollouts. `counts` has the numbers of events since the start, by name.
 
-    Without `now`, the time since their last change is left out. `look_seconds` is the duration of the last
-    check.
+    Without `now`, there is no metric for the time since the last change. `look_seconds` is the duration of
+    the last check.
     """
     from prometheus_client.openmetrics.exposition import generate_latest
 
     collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds, shard)]
-    # this is the only method of a registry that it calls
+    # generate_latest calls no other method of a registry
     text: bytes = generate_latest(SimpleNamespace(collect=lambda: collected))  # type: ignore[no-untyped-call]
     return text
 
@@ -68,7 +68,7 @@ def _of_rollouts(statuses: Sequence[RolloutStatus], now: datetime | None) -> Ite
         worker = status.worker.split("/", 1)
         for name, labels, value in _samples(status, now):
             gauges[name].add_metric([*worker, *labels], value)
-    # without measurements, the metrics of an analysis are left out entirely
+    # if nothing was measured, omit the metrics of an analysis
     yield from (
         gauge for name, gauge in gauges.items() if gauge.samples or not name.startswith("rollout_analysis_")
     )

@@ -45,31 +45,31 @@ from twgen.reporting.status.lines import (
 )
 
 _ASCII = str.maketrans("✓…→✗◀│├└─", "+.>x<|+`-")
-"""Each is replaced by one character, so that columns stay aligned."""
+"""Each character is replaced by one ASCII character, so that columns stay aligned."""
 _BRANCHES = ("├── ", "│   ")
 _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
-"""The lines of one version: first its state, then its problems and its next change."""
+"""The lines of one version, first its state, then its problems and its next change."""
 
 
 class Layout(NamedTuple):
-    """The capabilities of a terminal, and the details to show."""
+    """The capabilities of a terminal, and how much to show."""
 
     colour: bool
     width: int
-    """In characters."""
+    """The width in characters."""
     ascii_only: bool
     rows: int | None = None
-    """The most lines to print; None: no limit."""
+    """The maximum number of lines to print. None means no limit."""
     detailed: bool = True
-    """Draw a tree for each worker, even if there are several."""
+    """Whether to draw a tree for each worker even if there are several."""
 
 
 def status_text(status: Status, layout: Layout) -> str:
     """A tree for each worker, the most urgent first. Without `detailed`, several workers have one line each.
 
-    If there is no room for all trees, settled workers share a line, and others are only counted.
+    If there is no room for all trees, all settled workers share a line, and so do the least urgent others.
     """
     status = printable_copy(status)
     width, rows = layout.width, layout.rows
@@ -91,7 +91,7 @@ def in_ascii(text: str) -> str:
 def worst_first(
     status: Status, width: int, drawn: Callable[[WorkerReport, datetime, int], Iterable[Text]]
 ) -> Iterator[Text]:
-    """The number of workers, if there are several, then all lines of each, the most urgent worker first."""
+    """The number of workers if there are several, then the lines of each worker, the most urgent first."""
     workers = sorted(status.workers, key=urgency_of)
     if len(workers) > 1:
         yield from workers_line([worker.phase for worker in workers], width)
@@ -105,7 +105,7 @@ def worst_first(
 
 
 def cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
-    """The cells of a worker's line: its name, its phase, and its alarm or its next change and reason."""
+    """The cells of a worker's line: its name, its phase, and its alarm or its next change and the reason."""
     look = sign_and_style(worker.phase, worker.alarm)
     last = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
     state = Text(phase_phrase(worker, now), look[1])
@@ -118,7 +118,7 @@ def one_line_each(
     rows: int | None = None,
     cells: Callable[[WorkerReport, datetime], Sequence[Text]] = cells_of_line,
 ) -> list[Text]:
-    """A line for each worker, the most urgent last. A line above counts those that have no room."""
+    """A line for each worker, the most urgent last. A line above them counts the workers that do not fit."""
     workers = sorted(status.workers, key=urgency_of)
     warned = sum(len([*folded_warnings(worker)]) for worker in workers)
     head = [*workers_line([worker.phase for worker in workers], width, warned)]
@@ -126,7 +126,7 @@ def one_line_each(
     if rows and len(ends) > 1 and len(head) + len(workers) + len(ends) > rows:
         ends = [_number_of_warnings(status)]
     room = len(workers) if rows is None else max(1, rows - len(head) - len(ends))
-    # this line also needs room
+    # the line about the others needs room too
     shown = workers if len(workers) <= room else workers[: max(1, room - 1)]
     if more := workers[len(shown) :]:
         left_out = f"{len(more)} more: {phase_counts([worker.phase for worker in more])}"
@@ -140,7 +140,7 @@ def _number_of_warnings(status: Status) -> Text:
 
 
 def _worst(status: Status, width: int, rows: int) -> list[Text]:
-    """The most urgent workers that there is room for, then a line for the settled and one for the others."""
+    """The most urgent workers that fit, a line for the others, and a line for the settled workers."""
     workers = sorted(status.workers, key=urgency_of)
     lines = [*workers_line([worker.phase for worker in workers], width)] if len(workers) > 1 else []
     urgent: list[WorkerReport] = []
@@ -166,7 +166,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
 
 
 def _named(line: str, workers: Sequence[WorkerReport], style: str, width: int) -> Text:
-    """The line, with as many of the workers' names as fit."""
+    """The line with as many names of workers as fit."""
     names = [worker.worker for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
@@ -213,7 +213,7 @@ _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
 def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
-    """The lines about a worker that are above its versions."""
+    """The lines about a worker above the lines about its versions."""
     look = sign_and_style(worker.phase, worker.alarm)
     namespace = worker.temporal_namespace
     more = Text(f"  Temporal namespace {namespace}" if namespace else "", "dim")

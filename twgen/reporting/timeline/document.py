@@ -1,4 +1,4 @@
-"""The Timeline document: workers by name, events by time, versions in the order in which they appear."""
+"""The Timeline document. It sorts workers by name, events by time, and versions by their first appearance."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Draws a simulation: a panel for each worker, with the shares of new workflows above its versions."""
+"""Draws a simulation. Each worker has a panel, which shows the shares of new workflows above the versions."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _NARROWEST = 860.0
 _TITLE_HEIGHT = 26.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
-"""The height of a line of text on a share, in pixels."""
+"""The height of a line of text in the area of a share, in pixels."""
 _FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _INK = "#1e293b"
 """The colour of text on the background."""
@@ -46,36 +46,36 @@ _FILLS = {
     Stage.DRAINED: ("#d6d3d1", _INK),
     Stage.AT_ZERO: ("#ffffff", _FAINT),
 }
-"""In the lower half of a panel, the colour of each stage and of text on it."""
+"""The colours of each stage and of text on it, in the lower half of a panel."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
 _VERSIONS = (("#0f766e", "#ffffff"), ("#a78bfa", _INK), ("#9a5b2e", "#ffffff"), ("#475569", "#ffffff"))
-"""In the upper half, the colours of versions and of text on them; the first are the target's."""
+"""The colours of versions and of text on them, in the upper half of a panel. The first are the target's."""
 _SWATCH = 10.0
 _MARGIN = 24.0
 _NAMES = 176.0
-"""The width of the column with the names of versions. All lengths here are in pixels."""
+"""The width of the column with the names of versions. All lengths in this file are in pixels."""
 _LINE = 17.0
 """The distance between two lines of text."""
 _SHARE_HEIGHT = 110.0
 _LANE_HEIGHT = 34.0
 _LABEL_SIZE = 10
 _LONGEST = 150.0
-"""The length of the longest interval that is drawn to scale."""
+"""The width of the reference interval, which is drawn to scale."""
 _BREAK = 76.0
 _BETWEEN_LABELS = 12.0
 _SHORTEST = 60.0
 _TOLERANCE = 1.25
-"""An interval of up to this factor times the reference is still to scale; a longer one is cut."""
+"""An interval of up to this many times the reference interval is drawn to scale. A longer one is cut."""
 _TAIL = 118.0
-"""The width after the last moment, for states that do not end."""
+"""The width after the last moment, for stages that do not end."""
 _WIDTH_OF_CHARACTER = 0.6
-"""The width of a character relative to its height: a generous estimate, because the font is unknown."""
+"""The width of a character relative to its height. It is a generous estimate, as the font is unknown."""
 
 
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     """An SVG picture of the shares of new workflows, the stages of the versions, and a time axis.
 
-    Without `titled` it has no title, for a page that has its own.
+    Without `titled`, the picture has no title, because its page has one.
     """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
@@ -106,7 +106,7 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
 
 
 class Scale(NamedTuple):
-    """The position of each moment, relative to the first."""
+    """The horizontal positions of moments, relative to the first moment."""
 
     positions: Mapping[timedelta, float]
     breaks: Sequence[tuple[float, float]]
@@ -120,7 +120,7 @@ class Scale(NamedTuple):
         return max(self.positions.values()) + _TAIL
 
     def of(self, moment: timedelta | None) -> float:
-        """The position of any moment; None: of the end."""
+        """The position of a moment, or of the end for None."""
         if moment is None:
             return self.width
         moments = sorted(self.positions)
@@ -128,7 +128,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(worker: WorkerTimeline) -> Scale:
-    """The positions of all moments, to scale, except that long intervals are cut and short ones widened."""
+    """The positions of all moments. They are to scale, but long intervals are cut and short ones widened."""
     # an event that changes no bar needs no mark on the axis
     spans = [span for lane in worker.lanes for span in lane.spans]
     changes = {span.begin for span in spans} | {span.end for span in spans if span.end is not None}
@@ -149,7 +149,7 @@ def scale_of(worker: WorkerTimeline) -> Scale:
 
 
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
-    """The longest interval of the rollout itself, but at least a typical interval of the whole."""
+    """The longest interval within the rollout, or a typical interval of the simulation if that is longer."""
     gaps = [after - before for before, after in pairwise(moments)]
     current = worker.first(Happening.BECAME_CURRENT, worker.target_build_id)
     is_over = worker.ends if current is None else current
@@ -184,7 +184,7 @@ class _Panel:
         *,
         titled: bool,
     ) -> None:
-        """Compute the positions of its parts, from the top."""
+        """Compute the positions of the parts of the panel, from the top."""
         self.worker, self.begins, self.scale = worker, timeline.begins, scale
         self.top, self.width, self.titled = top, width, titled
         columns = max(20, int((width - 2 * _MARGIN) / _width_of("m")))
@@ -231,7 +231,7 @@ class _Panel:
         self._draw_shares(root)
         for index, lane in enumerate(worker.lanes):
             self._draw_lane(root, lane, self.lanes_top + index * _LANE_HEIGHT)
-        # mark a ramp that is taken back: otherwise it would look like the end of any version
+        # mark a ramp that is taken back: without this, it would look like the end of any other version
         for event in worker.events:
             if event.happening is Happening.TAKEN_BACK:
                 x, says = self._x(event.at), f"{version_name(event.build_id)}: {event.says}"
@@ -267,7 +267,7 @@ class _Panel:
                     _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
                     inks = (ink, self.colours[above[0]][1] if above else _INK)
                     labels.append((version_name(lane.build_id), f"{percentage:g}%", place, inks))
-        for label in labels:  # after all bands, since a label may be above its own band
+        for label in labels:  # draw labels after all bands, since a label may be above its own band
             _share_label(root, *label)
 
     def _y(self, percentage: float) -> float:
@@ -321,7 +321,7 @@ class _Panel:
 def _share_label(
     root: Element, name: str, share: str, place: Mapping[str, float], inks: tuple[str, str]
 ) -> None:
-    """Write the version and its percentage, as far as they fit: in the share, or above it if it is low."""
+    """Write the version and its percentage, if they fit, into the share, or above it if it is low."""
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (f"{name} {share}", share):

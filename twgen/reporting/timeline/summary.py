@@ -28,7 +28,7 @@ def exactly(length: timedelta) -> str:
 
 
 def route(worker: WorkerTimeline) -> str:
-    """The current version and the target, as `v1 → v2`."""
+    """The current version and the target, such as `v1 → v2`."""
     if worker.current_build_id == worker.target_build_id:
         return worker.target_build_id
     return f"{version_name(worker.current_build_id)} → {worker.target_build_id}"
@@ -49,7 +49,7 @@ def sunset_phrase(worker: WorkerTimeline) -> str:
 
 
 def beginning(worker: WorkerTimeline, timeline: Timeline) -> str:
-    """The state at the beginning: the present one of a snapshot, or the usual one of a deploy."""
+    """The state at the beginning, either from a snapshot or as it usually is after a commit."""
     if timeline.is_usual or not timeline.begins:
         current, target = worker.current_build_id, worker.target_build_id
         return f"with an assumed state: {current} is current, and {target} has just been committed"
@@ -75,7 +75,7 @@ def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[st
 
 
 def summary(worker: WorkerTimeline) -> Iterator[str]:
-    """The outcome, in sentences."""
+    """Sentences about the outcome."""
     yield _traffic(worker)
     yield from map(_noticing, worker.noticing)
     for lane in worker.lanes:
