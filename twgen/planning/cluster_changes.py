@@ -37,13 +37,13 @@ class AttachedInCluster:
 
     kind: GroupKind
     path: str
-    """Its path in the Kubernetes API."""
+    """The path of the object in the Kubernetes API."""
     api_version: str
-    """The API version in that path."""
+    """The API version in the path."""
     name: str
     uid: str
     owners: frozenset[str]
-    """The UIDs of its owners."""
+    """The UIDs of the object's owners."""
     is_going: bool = False
     """The object is being deleted, but a finalizer still holds it."""
     conditions: tuple[Condition, ...] = ()
@@ -96,7 +96,7 @@ class AttachedRecord(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Deletes a version's objects that have lost their template, and creates their replacements."""
+    """A swap deletes a version's objects that have lost their template, and creates their replacements."""
 
     version: VersionPlan
     old: tuple[AttachedInCluster, ...]
@@ -104,7 +104,7 @@ class Swap(NamedTuple):
     following: tuple[AttachedResource, ...]
     """The templates of the objects to create."""
     before: AttachedRecord
-    """The record to write first. If the commit is reverted, twgen must know the new objects."""
+    """The record to write before the swap: if the commit is reverted, twgen must know the new objects."""
     after: AttachedRecord
 
 

@@ -19,12 +19,12 @@ from twgen.versioning.names import MarkKey
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """The changes that a person's command makes to the target's metadata (marks) and to the traffic."""
+    """The changes that a person's command makes to the target's metadata and to the traffic."""
 
     will: str
     """Its effect in the imperative, such as `pause the rollout of v2`."""
     marks: Mapping[str, Any]
-    """The values of the marks, by key. The value False cancels a mark."""
+    """The metadata to write: values by key. The value False cancels an entry."""
     change: RoutingPlan | None = None
     ends: tuple[str, ...] = ()
     """The workflow IDs of gates to terminate first."""
@@ -35,16 +35,16 @@ class Intervention:
 
     @property
     def first_marks(self) -> Mapping[str, Any]:
-        """The marks to write before the change, so that a rollout does not undo it.
+        """The metadata to write before the change, so that a rollout does not undo it.
 
-        If the change gives the target traffic, its marks are written last. They make the rollout faster, so
+        If the change gives the target traffic, the metadata is written last. It makes the rollout faster, so
         none may remain if Temporal rejects the change.
         """
         return {} if self.change and self.change.build_id else self.marks
 
     @property
     def last_marks(self) -> Mapping[str, Any]:
-        """The marks to write after the change."""
+        """The metadata to write after the change."""
         return {} if self.first_marks else self.marks
 
 
@@ -85,7 +85,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         will = f"{will}, although its analysis fails ({failing})"
     marks = _measured_from_now(target, because=failing) if failing else {}
     if waits_for:
-        # a mark about this change will record these gates as passed
+        # the metadata about this change will record these gates as passed
         will = f"{will}, without its {'gate' if missing else 'replay'}"
     return Intervention(will, marks, change, goes_on=True)
 
@@ -157,8 +157,8 @@ def resume(target: Target) -> Intervention:
 def retire(target: Target) -> Intervention:
     """Send all new workflows to workers without a version, so that all versions drain.
 
-    The mark is written first. Without it, a rollout of the spec that is still in Git would bring the traffic
-    back. Only the target gets a mark, so a new build ID may get traffic again.
+    The metadata is written first. Without it, a rollout of the spec that is still in Git would bring the
+    traffic back. Only the target's metadata is changed, so a new build ID may get traffic again.
     """
     _refuse_foreign_or_unknown(target)
     if target.current is None:
@@ -200,7 +200,7 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Whether the target, read again, has the change and the marks that are written before it."""
+    """Whether the target, read again, has the change and the metadata that is written before it."""
     metadata = (target.version.metadata or {}) if target.version else {}
     if any(metadata.get(key) != value for key, value in intervention.first_marks.items()):
         return False
@@ -231,7 +231,7 @@ def refused(target: Target, because: str) -> NegativeAnswer:
 
 
 def _measured_from_now(target: Target, because: str = "") -> dict[str, Any]:
-    """The mark to ignore earlier measurements, because a person let the rollout continue."""
+    """The metadata that makes earlier measurements invalid, because a person let the rollout continue."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 

@@ -1,4 +1,4 @@
-"""The owners of workers and of their Deployments: claims and releases, and workers that are not ours."""
+"""Decides about the owners of workers and Deployments: claims, releases, and refusals of foreign workers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -87,7 +87,7 @@ def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
 
 
 def released(world: WorkerWorld, identity: str) -> str:
-    """The manager of a worker after this identity releases it, which is always empty.
+    """The manager of a worker after this identity releases it: always empty.
 
     Raises the same errors as `claimed`.
     """
@@ -110,7 +110,7 @@ def managed_by(manager: str) -> str:
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """The warnings about Deployments that twgen rendered for workers that no spec names any more."""
+    """The warnings about our own Deployments of workers that no spec names any more."""
     specified = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
     # a spec without a Deployment may be of a renamed worker, whose old identity a person does not know

@@ -94,7 +94,7 @@ def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
 
 
 def _uncounted(worker: WorkerVersions, world: World, now: datetime) -> Iterator[str]:
-    """The warnings about versions of a worker that became due after the snapshot was taken."""
+    """Warnings about a worker's versions that became due for removal after the snapshot was taken."""
     if world.is_recorded and now > world.taken_at:
         yield from uncounted_versions(worker.versions, world.workers[worker.spec.key].temporal)
 

@@ -96,7 +96,7 @@ def further_reads(
     # the reads depend neither on the identity nor on the reason why a Deployment is not created
     target = Target(spec, world, now, identity="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    # no worker of the target has polled, although its pods are available or unknown
+    # the target may have available pods, but none of its workers has polled
     may_poll = world.deployments is None or target.obstacle is None
     is_missing = may_poll and not (target.is_registered or spec.says_zero)
     versions = (version for version in target.temporal.versions if version.build_id in deciding)
@@ -206,7 +206,7 @@ def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) 
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
-    # a current target counts too: it may be marked as aborted, or have no pollers
+    # include the target even if it is current: it may be marked as aborted, or have no pollers
     current = temporal.routing.current
     return {spec.build_id, current.build_id} if current else {spec.build_id}
 

@@ -21,13 +21,13 @@ from twgen.planning.sentences import listed, spoken
 REFRESH_PAUSE = timedelta(minutes=10)
 """The shortest time to the next refresh of an application if the last one changed nothing."""
 _SHORTEST_PAUSE = timedelta(seconds=30)
-"""The shortest time between two refreshes of an application: Argo CD applies the first render in it."""
+"""The shortest time between two refreshes of an application, so that Argo CD can apply the first render."""
 MOST_A_MINUTE = 20
-"""The most refreshes per minute for all applications together: each one renders a whole application."""
+"""The maximum number of refreshes per minute in total, because each one renders a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """The longest pause after refreshes that changed nothing."""
 _DOUBLED = 8
-"""How many times a pause is doubled at most: enough for the longest pause, without an overflow."""
+"""The maximum number of doublings of a pause: the result exceeds the longest pause without an overflow."""
 _REFRESHES_WITHIN = timedelta(minutes=10)
 """Argo CD should carry out a refresh within this time of the request: a render may take minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
@@ -77,7 +77,7 @@ def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator
 
 
 class Rendered(NamedTuple):
-    """The plan hashes of one worker: of Argo CD's last render, and of a render now."""
+    """The plan hashes of one worker, from Argo CD's last render and from a render now."""
 
     worker: str
     application: str
@@ -206,7 +206,7 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, driver: Driver) -> bool:
-    """Whether a rollout that has ended has work again, and would not fail for the same reason.
+    """Whether a rollout that has ended has work again, and would not fail for the same reason again.
 
     A target that has all traffic but does not serve needs a person, not a rollout.
     """

@@ -99,7 +99,7 @@ def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
 
 
 def not_permitted(verb: Verb) -> str:
-    """Why a request that the operator does not permit is refused."""
+    """The reason for the refusal of a request that the operator does not permit."""
     return f"`rollout.requests` of the OperatorConfig does not permit {verb} by request"
 
 

@@ -27,7 +27,7 @@ FAILED_LOOK = timedelta(seconds=5)
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
 LONGEST_BLIND = timedelta(minutes=5)
-"""The longest time without a full check during a pause: some changes leave the conflict token the same."""
+"""During a pause, the longest time without a full check: the conflict token does not show every change."""
 _UNTIL_READY = timedelta(seconds=10)
 _OVERDUE = timedelta(minutes=5)
 """A running rollout needs less than this to check, make a change and write its status."""
@@ -216,7 +216,7 @@ def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
 
 def _without_times(status: RolloutStatus) -> tuple[object, ...]:
     worker = status.details
-    # with a due time, the message counts down to it; the text about a version contains its age
+    # if there is a due time, the message counts down to it, and the text about a version contains its age
     message = "" if worker and worker.waits_until else status.message
     content = worker and replace(
         worker,
@@ -277,7 +277,7 @@ def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
 
 
 def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
-    """Until when no change is due unless the conflict token changes, or None if a change may be due.
+    """The time until which only a new conflict token can make a change due, or None if one may be due now.
 
     During the pause of a step, pods and pollers may come and go and people may write metadata, but all this
     can only prevent changes. twgen still checks every few minutes to keep the status up to date.

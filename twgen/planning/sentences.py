@@ -18,7 +18,7 @@ def spoken(length: timedelta, units: int = 2) -> str:
 
 
 def in_days(length: timedelta) -> str:
-    """A long duration in days and hours; below a day, as `spoken`."""
+    """A long duration in days and hours. Below a day, it is the same as `spoken`."""
     days, remainder = divmod(length, timedelta(days=1))
     hours = remainder // timedelta(hours=1)
     return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)

@@ -1,7 +1,7 @@
 """Interprets Temporal's fields: the status of a version, its share, and its periods in the routing.
 
-In one period (in names: one stay), a version ramps, is current or has no traffic. Whether a mark in the
-version's metadata still counts depends on the period in which it was made.
+A period (a `stay` in names) is the time in which a version ramps, is current, or has no traffic. Whether a
+mark in the version's metadata still counts depends on the period in which it was made.
 """
 
 import re
@@ -29,15 +29,15 @@ CLOCKS_DIFFER = timedelta(minutes=5)
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times that differ by at most this belong to one change of routing."""
 _SAME_MOMENT = timedelta(seconds=1)
-"""A server may report the same moment some milliseconds later or earlier in its next answer."""
+"""A server's next response may report the same moment a few milliseconds earlier or later."""
 ALL_TRAFFIC = 100
 """All new workflows, in percent."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
-    """The status of a version, which is None if Temporal does not list it.
+    """The status of a version. To be safe, it is Draining if Temporal contradicts itself.
 
-    If Temporal contradicts itself, the version counts as Draining, to be safe.
+    `version` is None if Temporal does not list the version.
     """
     routing = temporal.routing if temporal else Routing()
     if routing.current and routing.current.build_id == build_id:

@@ -285,7 +285,7 @@ def _versions(
 
 
 def _move(version: Version, temporal: WorkerDeployment) -> Move | None:
-    """The version's last change of traffic, from twgen's mark, unless another client has changed it since."""
+    """The version's last change of traffic, from its metadata, unless another client has changed it since."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     if not mark:
         return None
@@ -310,7 +310,7 @@ def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) 
 
 
 def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKind]]:
-    """By Kubernetes namespace, the kinds of the objects that are attached to live versions."""
+    """The kinds of the objects that are attached to live versions, by Kubernetes namespace."""
     kinds_by_namespace: dict[str, set[GroupKind]] = {}
     for worker in workers:
         kinds = {item.kind for version in worker.versions if version.live for item in version.attached}

@@ -61,5 +61,5 @@ def _printable(value: Any) -> Any:
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass; empty for other types."""
+    """The names of a dataclass's fields, or empty for other types."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

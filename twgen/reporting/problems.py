@@ -203,7 +203,7 @@ def _failed(kind: str, rule: str, lines: list[str]) -> str:
 
 
 def _xml(text: str) -> str:
-    """The text escaped for XML; printable() has escaped the characters that XML cannot contain."""
+    """Escape the text for XML. `printable` has already escaped the characters that XML cannot contain."""
     from html import escape
 
     return escape(text)

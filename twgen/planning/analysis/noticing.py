@@ -29,7 +29,7 @@ _MOST_EVALUATIONS = 1000
 """The maximum number of evaluations per ramp. A long ramp is evaluated less often than in a real rollout."""
 _NEARLY_ALL = 0.9
 _LONGEST_WAIT = timedelta(days=3650)
-"""How long the last step waits at most for enough workflows to start."""
+"""The longest time that the last step waits for enough workflows to start."""
 _HOUR = timedelta(hours=1)
 _WIDTH = 12
 """Random numbers are drawn up to this many standard deviations from the mean."""
@@ -108,7 +108,7 @@ def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Tra
 def _evaluations(
     steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
 ) -> Iterator[_Evaluation]:
-    """The evaluations of a rollout's metrics: every few minutes, and at the end of each step."""
+    """The evaluations of a rollout's metrics, every few minutes and at the end of each step."""
     every, judged_at = frozenset(metric.name for metric in analysis.metrics), dict(judged)
     ends = _ends(steps, analysis, traffic)
     apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_EVALUATIONS), timedelta(), 0.0
@@ -124,7 +124,7 @@ def _evaluations(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """When each step ends: not before the first verdict. The last step also waits for enough workflows."""
+    """When each step ends: never before the initial delay. The last step also waits for enough workflows."""
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -182,7 +182,7 @@ def _least_failures(measure: WorkflowFailures, evaluation: _Evaluation) -> int:
 
 @lru_cache(maxsize=256)
 def _drawn(started: int, failing: float) -> Callable[[float], int]:
-    """Turns a random number between 0 and 1 into a number of failed workflows: the binomial quantile."""
+    """Turns a random number between 0 and 1 into a number of failed workflows, by the binomial quantile."""
     width = _WIDTH * math.sqrt(started * failing * (1 - failing)) + _WIDTH
     least, most = (round(started * failing + side) for side in (-width, width))
     least, most = max(0, least), min(started, most)

@@ -39,7 +39,7 @@ from twgen.versioning.names import filled, placeholders, versioned_deployment_na
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
-"""A version keeps up if it takes this share of arriving tasks: both rates are rough 30-second averages."""
+"""This share of the arriving tasks is enough to keep up, since both rates are rough 30-second averages."""
 MOST_POINTS = 1000
 """The maximum number of points per query. For a longer ramp, only the newest points are queried."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
@@ -264,7 +264,7 @@ def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
 def _at_most(failed: int, started: int, ratio: float) -> float:
     """The probability that at most `failed` workflows fail. The ratio must be above `failed / started`."""
     total = term = probability(failed, started, ratio)
-    # each term is smaller than the one before, so a few hundred of millions of terms are enough
+    # each term is smaller than the one before, so the first few hundred are enough, even of millions
     for count in range(failed, 0, -1):
         term *= count * (1 - ratio) / ((started - count + 1) * ratio)
         total += term

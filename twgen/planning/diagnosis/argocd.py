@@ -61,7 +61,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def is_managed(namespace: str, argocd: ArgoInstallation) -> bool:
-    """Whether this Argo CD manages the Applications of a namespace. If its settings are unknown, it does."""
+    """Whether this Argo CD manages the Applications of a namespace. True if its settings are unknown."""
     if namespace == argocd.namespace or argocd.settings is None:
         return True
     patterns = argocd.settings.get("application.namespaces", "").split(",")

@@ -32,7 +32,7 @@ _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 _DOES_NOT_MOVE = "its traffic does not move"
 _PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "follow the advice in the message"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""The mark behind each reason. It comes from a person, or from a rollout, which explains it in the mark."""
+"""For each reason, the metadata entry that causes it. A rollout explains its entry, a person does not."""
 _CANNOT_RUN = re.compile(
     r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
 )
@@ -191,7 +191,7 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
 
 
 def _of_rates(installation: Installation, plan: Plan) -> Iterator[DoctorFinding]:
-    """Findings about Temporal namespaces that cannot be read in the time that a render or a tick has."""
+    """Findings about Temporal namespaces that take too long to read for a render or a tick."""
     places = Counter((item.spec.connection.host_port, item.spec.temporal_namespace) for item in plan.workers)
     every = installation.tick.every if installation.tick else None
     for (address, namespace), number in sorted(places.items()):

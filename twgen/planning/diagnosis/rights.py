@@ -42,7 +42,7 @@ _ROLLOUTS = (
     Right("create", "", "events"),
     Right("patch", "apps", "deployments"),
 )
-"""Of the rights that deploy/tick/rollouts grants, those that every rollout needs."""
+"""The rights from deploy/tick/rollouts that every rollout needs."""
 SERVICE_ACCOUNT = "system:serviceaccount"
 
 

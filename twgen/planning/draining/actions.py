@@ -22,16 +22,16 @@ from twgen.planning.version_status import HAD_TRAFFIC, UNREGISTERED, is_retired,
 from twgen.versioning.names import MarkKey
 
 _SAME_TIME = timedelta(minutes=1)
-"""A server may report the same moment some milliseconds later or earlier in its next answer."""
+"""A server's next response may report the same moment a few milliseconds earlier or later."""
 _REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
 """The actions that are repeated. Workflows are signalled only once, even if they continue as new. A move is
 not repeated, because it needs a new replay."""
 REPEATED_AFTER = timedelta(days=1)
 """The time between two runs of an entry."""
 MOST_REPEATS = 7
-"""How many times an entry is repeated at most, for workflows that started later."""
+"""The maximum number of repeats of an entry, for workflows that started later."""
 _LISTED_LATE = timedelta(minutes=1)
-"""How late a server may list a new workflow. The query of a batch operation then misses the workflow."""
+"""How late a server may list a new workflow, so that the query of a batch operation misses it."""
 
 
 def schedules(
@@ -50,7 +50,7 @@ def schedules(
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The actions on all versions. If one must wait for more than its time, `held_by` gives the reason."""
+    """The actions on all versions. If an action waits for more than its time, `held_by` gives the reason."""
     planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
@@ -61,7 +61,7 @@ def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
-    """When each entry that was started next needs an action, by job ID."""
+    """The time of the next action of each entry that was started, by job ID."""
     return {
         scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
@@ -132,12 +132,12 @@ def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> Sched
 
 
 def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, Any]:
-    """The mark to write before an entry is started. If twgen is killed, its next run finds the job ID."""
+    """The metadata to write before an entry is started. If twgen is killed, its next run finds the job ID."""
     return _marked(version, scheduled, {})
 
 
 def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
-    """The mark to write after an entry was started. It keeps the version's other entries.
+    """The metadata to write after an entry was started. It keeps the version's other entries.
 
     The entry covers the workflows that had started by `at`. A repeat does not change the record of the first
     run, and it counts only if there were workflows.
@@ -193,7 +193,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
 
 
 def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[ScheduledAction]:
-    """The entries, without repeats of an entry if a later one is repeated for the same workflows."""
+    """Drop the repeats of an entry if a later entry is repeated for the same workflows."""
     for number, scheduled in enumerate(schedule, 1):
         types = set(scheduled.what.workflow_types)
         is_covered = any(
@@ -208,7 +208,7 @@ def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[Sch
 def _demand(action: DrainingAction, number: int = 1) -> str:
     """The key of an entry. It depends on the action and the workflows, not on how the policy writes them.
 
-    Temporal stores the key in a mark. If the key of an entry changed, twgen would start the entry again.
+    The version's metadata contains the key. If the key of an entry changed, twgen would start it again.
     """
     demand = (sorted(action.workflow_types), action.signal_name, action.signal_input, number)
     return f"{action.action}-{digest(repr(demand))}"
@@ -221,15 +221,15 @@ def _begun_of(version: Version) -> Mapping[str, Any] | None:
 
 
 class _Begun(NamedTuple):
-    """The state of an entry, according to its record in a mark."""
+    """The state of an entry, according to its record in the version's metadata."""
 
     at: datetime | None = None
-    """When the entry was started, or None if it was not since the version last began to drain."""
+    """When the entry was started, or None if it has not been since the version last began to drain."""
     workflows: int | None = None
     job_id: str = ""
     repeats: int = 0
     looked_at: datetime | None = None
-    """The newest run was for workflows that started before this time. None if unknown."""
+    """The newest run covered workflows that had started by this time. None if unknown."""
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:

@@ -20,7 +20,7 @@ _LEAST_ENDED = 5
 
 
 def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
-    """The versions in Temporal that get no traffic. The target is one only if it had traffic before."""
+    """The versions in Temporal that get no traffic. The target is included only if it had traffic before."""
     return tuple(
         version
         for version in worker.versions
@@ -48,7 +48,7 @@ def worker_in_use(
 
 
 def counted_workflows(world: WorkerWorld) -> dict[str, PinnedWorkflows]:
-    """The workflows of each version according to a snapshot, which has only their number, if at all."""
+    """The open workflows of each version in a snapshot, which contains at most their number."""
     versions = world.temporal.versions if world.temporal else ()
     return {version.build_id: PinnedWorkflows(version.open_workflows) for version in versions}
 

@@ -24,7 +24,7 @@ from twgen.versioning.names import MarkKey
 GATE_TIMEOUT = timedelta(hours=1)
 """The time after which Temporal ends a gate."""
 _MOST_ATTEMPTS = 20
-"""How many workflow IDs are tried at most. An ID may be in use by a run of another workflow type, from a
+"""The maximum number of workflow IDs to try. An ID may be in use by a run of another workflow type, from a
 gate whose type was corrected or from any client."""
 _APPLIED_WITHIN = timedelta(minutes=5)
 """How long after its version the Job of a replay may appear, although one render contains both."""
@@ -104,7 +104,7 @@ def next_attempt(target: Target) -> int:
 
 
 def _first_attempt(target: Target) -> int:
-    """The number of the first attempt that counts. It is 1, unless a mark has another number."""
+    """The number of the first attempt that counts. It is 1, unless the target's metadata has another."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
@@ -223,7 +223,7 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...
 
 def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
     """The gates before a share that the target has not passed yet, even if a rollback would skip them."""
-    # the mark about its present share names the gates that it has passed
+    # the metadata about its present share names the gates that it has passed
     mark = target.marks.get(MarkKey.MOVED_BY)
     share, behind = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
     is_present = isinstance(share, int | float) and rounded_percentage(share) == target.live_percentage
@@ -275,7 +275,7 @@ def _run(target: Target) -> ReplayRun:
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
-    """Until when the Job of the target's replay may appear, or None if that time is over or unknown."""
+    """The time until which the Job of the target's replay may appear, or None if it is over or unknown."""
     created = (source.created_at for source in (target.version, target.deployment) if source)
     since = max(filter(None, created), default=None)
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None

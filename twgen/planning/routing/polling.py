@@ -166,13 +166,13 @@ def ignores_missing_queues(target: Target) -> bool:
 
 
 def polls_until(target: Target) -> datetime | None:
-    """Until when a new version may begin to poll its task queues, or None if that time is over."""
+    """The time until which a new version may begin to poll its task queues, or None if it is over."""
     created = target.version.created_at if target.version else None
     return created + _QUEUE_LIMIT if created and target.now < created + _QUEUE_LIMIT else None
 
 
 def first_polls_end(target: Target) -> datetime | None:
-    """Until when to wait for the target's first workflow poll, or None if there is nothing to wait for."""
+    """The time until which to wait for the target's first workflow poll, or None if there is no wait."""
     created = target.version.created_at if target.version else None
     ends = created + _FIRST_POLLS if created else None
     return ends if ends and not target.workflow_task_queues and target.now < ends else None

@@ -234,7 +234,7 @@ def _clear_ramp(because: str) -> _Change:
 def _take_back(
     target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> _Change:
-    """End or pause a ramp without a person's decision. A mark with the reason is written first."""
+    """End or pause a ramp without a person's decision. The reason is first written into the metadata."""
     if action in _PAUSES:
         pause = target.new_mark(MarkKey.PAUSED, because)
         return partial(_none(f"{because}: it is paused"), marks={**pause, **(marks or {})})
@@ -247,9 +247,9 @@ def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
 
 
 def _replaced(target: Target) -> str:
-    """The ramping version, if the spec no longer describes it and so its metrics are not checked, or empty.
+    """The ramping version if the spec no longer describes it, otherwise empty.
 
-    Its share only goes back to a current version that has pods.
+    twgen no longer checks its metrics. Its share only goes back to a current version that has pods.
     """
     ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
     if not ramp or is_moved_by_hand or not target.current or target.is_current:

@@ -86,7 +86,7 @@ class Target:
 
     @property
     def is_current(self) -> bool:
-        """The target is the current version."""
+        """Whether the target is the current version."""
         return self.current == self.build_id
 
     @cached_property
@@ -176,17 +176,17 @@ class Target:
 
     @property
     def is_aborted(self) -> bool:
-        """The target is marked as aborted by a person, or by a rollout that ended its ramp."""
+        """Whether a person aborted the target, or a rollout ended its ramp."""
         return MarkKey.ABORTED in self.marks
 
     @property
     def is_retired(self) -> bool:
-        """A person retired the worker: unversioned workers take its new workflows, and all versions drain."""
+        """Whether a person retired the worker, so that unversioned workers take all its new workflows."""
         return MarkKey.RETIRED in self.marks
 
     @property
     def is_paused(self) -> bool:
-        """The target gets no more traffic: a person or a rollout paused it, or the worker is retired."""
+        """Whether the target gets no more traffic: it is paused, or the worker is retired."""
         return MarkKey.PAUSED in self.marks or self.is_retired
 
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:

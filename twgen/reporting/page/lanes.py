@@ -58,7 +58,7 @@ class _Traffic(NamedTuple):
 def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     """The lanes of a worker.
 
-    At any time, the shares of all versions are known, or none is: a status contains only the last change of
+    At any time, either all shares are known or none of them: a status contains only the last change of
     traffic and the next one.
     """
     now, versions = _whole(now), worker.versions

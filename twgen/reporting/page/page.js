@@ -28,7 +28,7 @@ function unfold(isFiltered) {
   }
 }
 
-// rows that differ only in their age count as equal: only the age is replaced, so a reader's position in the row stays
+// if only the age of a row has changed, only the age is replaced: the reader keeps their position in the row
 function withoutAge(row) {
   const copy = row.cloneNode(true);
   copy.removeAttribute("open");
@@ -106,7 +106,7 @@ async function press(button) {
   }
 }
 
-// without TLS a page may have no access to the clipboard: then the text is selected, to be copied by hand
+// without TLS, a page may have no access to the clipboard: then it selects the text, for the reader to copy
 async function copy(button) {
   const command = button.previousElementSibling;
   const answered = document.getElementById("answered");
@@ -133,7 +133,7 @@ if (fleet) {
   fleet.addEventListener("click", (event) => {
     if (event.target.matches("button[data-verb]")) press(event.target);
     if (event.target.matches("button.copy")) {
-      event.preventDefault(); // the row stays as it is
+      event.preventDefault(); // do not open or close the row
       copy(event.target);
     }
   });

@@ -303,7 +303,7 @@ def _outlook(version: VersionReport) -> str:
 
 
 _EXPLAINED = {VersionAction.KEEP, VersionAction.UPDATE, VersionAction.SCALE_DOWN, VersionAction.DROP}
-"""A new Deployment needs no reason, and a missing one has a warning."""
+"""The actions that need a reason: a new Deployment needs none, and a missing one has a warning."""
 _LATER: Mapping[VersionAction, str] = {
     VersionAction.SCALE_DOWN: "will be scaled to 0",
     VersionAction.DROP: "its Deployment will be removed",

@@ -346,7 +346,7 @@ def _bar(root: Element, place: tuple[float, float], size: tuple[float, float], s
 
 
 def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
-    """Add an element; underscores in the names of attributes become hyphens."""
+    """Add an element. Underscores in the names of attributes become hyphens."""
     written = {key.replace("_", "-"): _number(value) for key, value in attributes.items()}
     return SubElement(parent, name, written)
 
