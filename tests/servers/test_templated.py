@@ -526,13 +526,15 @@ def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
 def test_chart_takes_no_more_memory_than_it_may(checkout: Path) -> None:
     greedy = '{{ range until 100000 }}{{ repeat 100000 "a" }}{{ end }}'
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": greedy})
-    assert refusal(checkout, "Helm") == ("twgen: helm ran out of memory (it may use 768 MiB): render less\n")
+    why = "helm ran out of memory (it may use 768 MiB)"
+    assert refusal(checkout, "Helm") == f"twgen: {why}: render fewer objects\n"
 
 
 def test_chart_prints_no_more_than_it_may(checkout: Path) -> None:
     text = 'a: "{{ range until 1700 }}{{ repeat 10000 "a" }}{{ end }}"'
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": text})
-    assert refusal(checkout, "Helm") == "twgen: the output of helm is larger than 16 MiB: render less\n"
+    why = "the output of helm is larger than 16 MiB"
+    assert refusal(checkout, "Helm") == f"twgen: {why}: render fewer objects\n"
 
 
 def test_chart_that_does_not_come_to_an_end_is_ended(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -540,7 +542,7 @@ def test_chart_that_does_not_come_to_an_end_is_ended(checkout: Path, monkeypatch
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": forever})
     monkeypatch.setattr(templated, "_MOST_SECONDS", 2)
     monkeypatch.setenv("PATH", str(installed(HELM).parent))
-    with pytest.raises(InvalidInput, match="helm took longer than 2s: render less"):
+    with pytest.raises(InvalidInput, match="helm took longer than 2s: render fewer objects"):
         templated.read_input(Input("Helm"), [str(checkout / "bad")], Sources(), ledgers=False)
 
 

@@ -1,4 +1,4 @@
-"""Reads applications over the API of one Argo CD."""
+"""Reads applications through the API of one Argo CD server."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 AT_ONCE = 4
-"""The most requests to Argo CD at the same time; each may start a render."""
+"""The most concurrent requests to Argo CD. Each request may start a render."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit this request: the token's account needs `applications, get`",
@@ -41,15 +41,15 @@ _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
 
 @dataclass(slots=True)
 class ArgoCD:
-    """An Argo CD server. Its account only needs permission to get applications."""
+    """An Argo CD server. The token's account only needs permission to get applications."""
 
     server: str
-    """Such as `https://argocd.example.com`, followed by the root path if Argo CD has one."""
+    """The address, such as `https://argocd.example.com`, with the root path if Argo CD has one."""
     token: str = field(repr=False)
     token_file: str = ""
-    """A file that is read for every request, because tokens are renewed; if empty, `token` is used."""
+    """A file that is read for every request, because tokens are renewed. If it is empty, `token` is used."""
     ca_file: str = ""
-    """If empty, the system's certificate authorities are trusted."""
+    """A file of trusted certificates. If it is empty, the system's certificate authorities are trusted."""
     _pool: "PoolManager" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class ArgoCD:
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
     ) -> Mapping[str, Any]:
-        """Read an application. `tracked_as` is its name in the tracking annotation of its objects.
+        """Read an application. `tracked_as` is its name in its objects' tracking annotation.
 
         With `hard_refresh`, Argo CD renders the application again first. Raises StateUnavailable if Argo CD
         rejects the request or cannot be reached, and OutOfTime after the deadline.
@@ -80,7 +80,10 @@ class ArgoCD:
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The ConfigMaps in an application's last render, applied or not; raises as `application` does."""
+        """The ConfigMaps in an application's last render, applied or not.
+
+        Raises the same errors as `application`.
+        """
         budget, query = Budget(WORLD), {"kind": _CONFIG_MAP}
         document = await self._answer(tracked_as, "/managed-resources", query, deadline, budget)
         findings = Findings()
@@ -99,8 +102,8 @@ class ArgoCD:
     async def _answer(
         self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline, budget: Budget
     ) -> Mapping[str, Any]:
-        # an application outside Argo CD's own namespace is tracked as <namespace>_<name>; neither part can
-        # contain _
+        # an application outside Argo CD's own namespace is tracked as <namespace>_<name>, and neither part
+        # can contain _
         namespace, _, name = tracked_as.rpartition("_")
         query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
         subject, place = self._subject(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
@@ -138,7 +141,7 @@ class ArgoCD:
 
 
 def asked_since(application: Mapping[str, Any]) -> datetime | None:
-    """The time since which a requested refresh is pending; None if none is pending or the time is unknown.
+    """When the pending refresh was requested, or None if none is pending or the time is unknown.
 
     Argo CD removes the annotation once it has refreshed the application.
     """

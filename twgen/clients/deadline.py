@@ -14,15 +14,18 @@ Result = TypeVar("Result")
 
 
 def monotonic() -> float:
-    """Seconds on a clock that never goes back; it counts the machine's sleep if the system supports that."""
+    """Seconds on a clock that never goes back.
+
+    It includes the machine's sleep if the system supports that.
+    """
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Deadline:
-    """A moment on the monotonic clock: `timeout` seconds after this object was created."""
+    """A deadline on the monotonic clock, `timeout` seconds after this object was created."""
 
     most_refusals: float = inf
-    """How often a server may reject a call because of its rate limit before twgen gives up."""
+    """How often a server may reject a call because of its rate limit, before twgen gives up."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -36,7 +39,7 @@ class Deadline:
         return self._at - time.monotonic()
 
     def for_answer(self) -> "Deadline":
-        """The deadline for one answer. Here, all answers share one."""
+        """The deadline for one answer. In this class, all answers share one deadline."""
         return self
 
     async def turn(self, waiting: Awaitable[object]) -> None:
@@ -44,16 +47,19 @@ class Deadline:
         await waiting
 
     async def uncounted(self, work: Awaitable[Result]) -> Result:
-        """Run work that does not depend on the server, such as a login; its time extends the deadline."""
+        """Run work that does not depend on the server, such as a login. Its time extends the deadline."""
         left = self.remaining
         try:
             return await work
         finally:
-            # several readers may wait for the same work
+            # if several readers wait for the same work, its time must count only once
             self._at = max(self._at, time.monotonic() + left)
 
     async def bound(self, subject: str, work: Awaitable[Result]) -> Result:
-        """The result of the work. After the deadline, raises OutOfTime, which names the `subject`."""
+        """Wait for the work, and return its result.
+
+        After the deadline, raises OutOfTime with the `subject`.
+        """
         try:
             async with asyncio.timeout(self.remaining) as limit:
                 self._limit = limit
@@ -75,8 +81,8 @@ class AnswerDeadline(Deadline):
     """A separate deadline for each answer.
 
     Under a rate limit, all answers together may take longer than `timeout`. Waiting for a turn extends the
-    deadline, so time alone would not stop a run over a thousand workers on a server that keeps rejecting
-    calls: `most_refusals` does.
+    deadline. With a thousand workers and a server that keeps rejecting calls, the deadlines would not end the
+    run, so `most_refusals` ends it.
     """
 
     def __init__(self, timeout: float, most_refusals: float = 3) -> None:
@@ -84,11 +90,11 @@ class AnswerDeadline(Deadline):
         self.most_refusals = most_refusals
 
     def for_answer(self) -> Deadline:
-        """A new deadline for one answer, which starts now."""
+        """A new deadline for one answer, counted from now."""
         return AnswerDeadline(self.timeout, self.most_refusals)
 
     async def turn(self, waiting: Awaitable[object]) -> None:
-        """Wait for a turn under a rate limit; the wait does not count."""
+        """Wait for a turn under a rate limit. The wait does not count towards the deadline."""
         began, limit = time.monotonic(), self._limit
         if limit:
             limit.reschedule(None)
@@ -99,7 +105,7 @@ class AnswerDeadline(Deadline):
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """Run blocking work in a thread. If the caller is cancelled, the work still runs to its end."""
+    """Run blocking work in a thread. The work runs to its end even if the caller is cancelled."""
     future: Future[Result] = Future()
 
     def settle() -> None:

@@ -1,4 +1,4 @@
-"""Sends one HTTP request and reads its whole answer, within a limit of bytes and a deadline."""
+"""Sends one HTTP request and reads the whole response, within a size limit and a deadline."""
 
 import os
 import re
@@ -23,47 +23,47 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 TOKEN = re.compile("[!-~]+")
-"""A credential that a header can hold."""
+"""The form of a credential that a header can contain."""
 _CHUNK = 2**16
 _LEAST_WAIT = 0.1
 _BEGINNING = 2**18
 _LONGEST_OF_STRANGERS = 200
-"""How many characters of an unexpected answer are shown."""
+"""How many characters of an unexpected response are shown."""
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
 class Unreachable(StateUnavailable):
-    """The answer is missing or incomplete."""
+    """The response is missing or incomplete."""
 
     is_refused = False
     """The server refused the connection, so nothing was sent."""
 
 
 class Unreadable(StateUnavailable):
-    """The answer is too large, or is not JSON within the limits. A smaller answer may be readable."""
+    """The response is too large, or is not JSON within the limits. A smaller response may be readable."""
 
 
 class HttpRequest(NamedTuple):
-    """One request, with the limits for its answer."""
+    """One request, with the limits for its response."""
 
     subject: str
-    """The server and the subject of the request, for people."""
+    """The server and the requested object, as text for messages."""
     method: str
     url: str
     headers: Mapping[str, str | tuple[str, ...]]
     """Values by name. A header with several values is sent once for each value."""
     deadline: Deadline
-    """When the whole answer must have arrived."""
+    """The deadline for the whole response."""
     most_bytes: int
     bytes_before: int = 0
-    """How many of `most_bytes` earlier pages have used."""
+    """How many bytes of `most_bytes` earlier pages have used."""
     body: bytes | None = None
     to_reach_it: str = ""
-    """Advice if the server cannot be reached, as the end of a sentence."""
+    """Advice if the server cannot be reached. It becomes the end of a sentence."""
     to_shorten_it: str = ""
-    """Advice if the answer is too long, as the end of a sentence."""
+    """Advice if the response is too long. It becomes the end of a sentence."""
     of_proxy: str = ""
-    """The Authorization header that is sent to the proxy, which may repeat it in an answer."""
+    """The Authorization header for the proxy. The proxy may repeat it in a response."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -71,12 +71,12 @@ class HttpRequest(NamedTuple):
         return *_secrets_of(str(self.headers.get("Authorization", ""))), *_secrets_of(self.of_proxy)
 
     def safe(self, text: str) -> str:
-        """Text from the server, made safe to print and without the request's credentials."""
+        """Make text from the server safe to print, and remove the request's credentials from it."""
         return said(text, self.secrets)
 
 
 class HttpAnswer(NamedTuple):
-    """The answer to a request."""
+    """The response to a request."""
 
     request: HttpRequest
     status: int
@@ -84,12 +84,15 @@ class HttpAnswer(NamedTuple):
     content: bytes
 
     def document(self, budget: Budget) -> dict[str, Any] | None:
-        """The answer as a JSON object; None if it is something else, or exceeds the budget."""
+        """The response as a JSON object, or None if it is not a JSON object or exceeds the budget."""
         value = json_of(self.content, budget)
         return value if isinstance(value, dict) else None
 
     def message(self, document: Any, field: str) -> str:
-        """A field of the document, safe to print; without a document, the beginning of the answer's text."""
+        """A field of the document, made safe to print.
+
+        Without a document, this is the beginning of the response's text.
+        """
         if isinstance(document, dict):
             return self.request.safe(str(document.get(field) or ""))
         return self.request.safe(self.content[:_BEGINNING].decode(errors="replace"))[:_LONGEST_OF_STRANGERS]
@@ -103,7 +106,7 @@ def _secrets_of(authorization: str) -> tuple[str, ...]:
 
 
 def json_of(content: bytes | str, budget: Budget) -> Any:
-    """Parse JSON within the limits that apply to files; None if it is not JSON or exceeds them."""
+    """Parse JSON. Returns None if it is not JSON, or exceeds the limits that also apply to files."""
     try:
         return read_json(content.decode() if isinstance(content, bytes) else content, budget)
     except (YamlError, UnicodeDecodeError, RecursionError):
@@ -113,8 +116,8 @@ def json_of(content: bytes | str, budget: Budget) -> Any:
 def answer_to(request: HttpRequest, pool: "PoolManager") -> HttpAnswer:
     """Send the request once.
 
-    Raises the deadline's error if it passes, Unreachable if no complete answer arrives, and StateUnavailable
-    if the answer is too large, compressed or a redirect.
+    Raises the deadline's error after the deadline, Unreachable if no complete response arrives, and
+    StateUnavailable if the response is too large, compressed or a redirect.
     """
     from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError, NewConnectionError
@@ -124,13 +127,13 @@ def answer_to(request: HttpRequest, pool: "PoolManager") -> HttpAnswer:
         request = request._replace(of_proxy=of_proxy)
     remember(request.secrets)
     headers = HTTPHeaderDict({"Accept": "application/json"})
-    # compressed answers are rejected: a megabyte can unpack to a gigabyte
+    # compressed responses are rejected: a megabyte can decompress to a gigabyte
     for name, values in (*request.headers.items(), ("Accept-Encoding", "identity")):
         headers.discard(name)
         for value in (values,) if isinstance(values, str) else values:
             headers.add(name, value)
     try:
-        # a redirect could send the credentials to another host, or return another host's answer
+        # a redirect could send the credentials to another host, or return another host's response
         answer = pool.urlopen(
             request.method,
             request.url,
@@ -180,14 +183,14 @@ def _unreachable(request: HttpRequest, error: Exception) -> Unreachable:
     from urllib3.exceptions import NewConnectionError
 
     innermost: BaseException = error
-    # errors of proxies keep their cause in `original_error`
+    # a proxy error stores its cause in `original_error`
     while isinstance(
         cause := getattr(innermost, "reason", getattr(innermost, "original_error", None)), BaseException
     ):
         innermost = cause
     reason = request.safe(str(innermost))[:_LONGEST_OF_STRANGERS]
     if "IncompleteRead" in reason:
-        reason = "the answer was cut short"  # the original text has a byte count that differs each time
+        reason = "the answer was cut short"  # the original text contains a byte count that varies
     failed = Unreachable(f"{request.subject} cannot be reached{request.to_reach_it} ({reason})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed
@@ -206,14 +209,14 @@ class NoProxy(StateUnavailable):
 
 
 def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ssl.SSLContext:
-    """A TLS context that trusts the certificates in a file, or else the system's certificate authorities.
+    """A TLS context that trusts the certificates in a file or, without a file, the system's authorities.
 
     Raises OSError if the file cannot be read or contains no certificate.
     """
     from urllib3.util import create_urllib3_context
 
     context = create_urllib3_context()
-    # on by default since Python 3.13, but it rejects the certificate authorities of many clusters
+    # since Python 3.13, this flag is on by default, but it rejects many clusters' certificate authorities
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not is_verified:
         context.check_hostname = False
@@ -228,9 +231,9 @@ def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ss
 
 
 def pool_trusting(server: str, file: Path | str) -> "PoolManager":
-    """Connections to a server that trust the certificates in a file, or else the system's authorities.
+    """Connections to a server. They trust the certificates in a file or, without a file, the system's.
 
-    Raises StateUnavailable if the file contains no certificates, or the proxy setting cannot be used.
+    Raises StateUnavailable if the file contains no certificates, or if the proxy setting cannot be used.
     """
     if not file and not server.startswith("https://"):
         return pool_to(server, None)
@@ -247,7 +250,7 @@ def pool_to(
 ) -> "PoolManager":
     """Connections to a server. `context` is None for plain HTTP.
 
-    If `proxy` is empty, the environment may name one; raises NoProxy if that one cannot be used.
+    If `proxy` is empty, the environment may set a proxy. Raises NoProxy if the proxy cannot be used.
     `server_name` is the name in the server's certificate, if it differs from the host.
     """
     from urllib3 import PoolManager, ProxyManager, make_headers
@@ -262,17 +265,17 @@ def pool_to(
     if through.startswith("socks5"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
-        # as in Go, the proxy resolves the server's name, which may be known only in the proxy's network
+        # as in Go, the proxy resolves the server's name, because only the proxy's network may know the name
         through = through.replace("socks5://", "socks5h://")
         return SOCKSProxyManager(through, username=user or None, password=password or None, **settings)
-    # urllib3 encodes both as Latin-1, and Go as UTF-8
+    # urllib3 encodes user and password as Latin-1, but Go encodes them as UTF-8
     both = f"{user}:{password}".encode().decode("latin-1")
     headers = make_headers(proxy_basic_auth=both) if user else None
     return ProxyManager(through, proxy_headers=headers, **settings)
 
 
 def address_of(url: str) -> SplitResult | None:
-    """The parts of a URL; None if it is invalid or has no host."""
+    """The parts of a URL, or None if it is invalid or has no host."""
     try:
         address = urlsplit(url)
         is_usable = address.port != 0 and bool(address.hostname)
@@ -282,7 +285,7 @@ def address_of(url: str) -> SplitResult | None:
 
 
 def checked_proxy(url: str, setting: str) -> str:
-    """Check and normalize the URL of a proxy; raises NoProxy, which names the setting."""
+    """Check and normalize a proxy's URL. Raises NoProxy, whose message contains the setting's name."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 
@@ -299,7 +302,7 @@ def checked_proxy(url: str, setting: str) -> str:
 
 
 def proxy_to(server: str) -> str:
-    """The proxy that HTTPS_PROXY or HTTP_PROXY sets for a server; empty if none applies.
+    """The proxy that HTTPS_PROXY or HTTP_PROXY sets for a server, or empty if none applies.
 
     Servers on this machine are reached without a proxy. ALL_PROXY is not read.
     """
@@ -319,9 +322,9 @@ def _variable(name: str) -> str:
 
 
 def _is_direct(host: str, port: int) -> bool:
-    """Whether to connect without a proxy: the host is this machine, or NO_PROXY lists it.
+    """Whether to connect without a proxy, because the host is this machine or NO_PROXY lists it.
 
-    An entry of NO_PROXY is a host, a domain that begins with a dot, or a network, each with an optional port.
+    An entry in NO_PROXY is a host, a domain that begins with a dot, or a network, each with an optional port.
     """
     try:
         address = ip_address(host)

@@ -1,4 +1,4 @@
-"""Finds the cluster and the account: in the contexts of kubeconfig files, or in this Pod.
+"""Finds the cluster and the account, from a context in kubeconfig files or from this Pod's service account.
 
 It follows kubectl's rules: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
 """
@@ -17,10 +17,10 @@ from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, m
 from twgen.model.values import dataclass
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder in a Pod with the token of its service account and the certificate authority of its API
-server."""
+"""The folder in a Pod that contains its service account's token and its API server's certificate
+authority."""
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""The API versions of login programs."""
+"""The supported API versions of login programs."""
 _V1 = API_VERSIONS[0]
 _MODES = ("Never", "IfAvailable", "Always")
 _IMPERSONATED = ("as-uid", "as-groups", "as-user-extra")
@@ -66,45 +66,45 @@ _FILE = excerpt(
 
 
 class Unusable(Exception):
-    """A kubeconfig or a login that cannot be used; the message quotes no credential."""
+    """A kubeconfig or a login cannot be used. The message quotes no credential."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """A kubeconfig with one of its contexts, or the service account of this Pod."""
+    """A kubeconfig with one of its contexts, or this Pod's service account."""
 
     kubeconfig: str = ""
-    """Files joined by `:`, as in KUBECONFIG; empty for the Pod's own account."""
+    """Files joined by `:`, as in KUBECONFIG, or empty for the Pod's own account."""
     context: str = ""
-    """If empty, the kubeconfig's current context is used."""
+    """If it is empty, the kubeconfig's current context is used."""
     is_optional: bool = False
     """Whether the command has the option --no-cluster."""
     server: str = ""
-    """The only server that may be contacted; empty for any."""
+    """The only server that may be contacted, or empty for any."""
 
     @property
     def or_without(self) -> str:
-        """Further advice if the cluster cannot be read, as the end of a sentence."""
+        """Further advice if the cluster cannot be read. It becomes the end of a sentence."""
         return ", or pass --no-cluster" if self.is_optional else ""
 
     @property
     def described(self) -> str:
-        """Names the cluster in messages."""
+        """The cluster, as text for messages."""
         if not self.kubeconfig:
             return "the cluster of this Pod"
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
 class Entry(NamedTuple):
-    """The fields of a cluster or a user, and the folder that their relative paths start from."""
+    """The fields of a cluster or a user, and the folder against which relative paths are resolved."""
 
     fields: Mapping[str, Any]
     folder: Path
     described: str
-    """Names the entry in messages, such as `user 'ana'`."""
+    """The entry as text for messages, such as `user 'ana'`."""
 
     def text(self, name: str) -> str:
-        """The text of a field; empty if it is missing."""
+        """The text of a field, or empty if the field is missing."""
         return self.fields.get(name) or ""
 
     def has(self, name: str) -> bool:
@@ -112,7 +112,10 @@ class Entry(NamedTuple):
         return bool(self.text(name) or self.text(f"{name}-data"))
 
     def content(self, name: str) -> bytes:
-        """The decoded `<name>-data`, or the content of the file in field `name`; empty without both."""
+        """The decoded `<name>-data`, or else the content of the file in field `name`.
+
+        It is empty if neither field is set.
+        """
         if data := self.text(f"{name}-data"):
             try:
                 return b64decode("".join(data.split()), validate=True)
@@ -121,21 +124,24 @@ class Entry(NamedTuple):
         return self.read(name) if self.text(name) else b""
 
     def pem(self, name: str) -> bytes:
-        """Same as `content`, but raises Unusable if it is not PEM, as may happen while a file is written."""
+        """Same as `content`, but raises Unusable if it is not PEM.
+
+        A file that is being written may be incomplete.
+        """
         content = self.content(name)
         if self.has(name) and _PEM not in content:
             raise self.wrong(f"{name} has no PEM data")
         return content
 
     def read(self, name: str) -> bytes:
-        """The content of the file that a field names; raises Unusable if it cannot be read."""
+        """The content of the file that a field names. Raises Unusable if it cannot be read."""
         text = self.text(name)
         try:
             return self.path(name).read_bytes()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it has a null character"
             why = f"{why}; ~ is not expanded" if "~" in text else why
-            # the value is not quoted if it may be a token or a key, pasted in place of its path
+            # the value is not quoted if it may be a token or a key that was pasted instead of a path
             is_path = os.sep in text and text.isprintable() and len(text) <= _LONGEST_PATH
             raise self.wrong(f"{name}: {text if is_path else 'its file'} cannot be read ({why})") from None
 
@@ -149,12 +155,12 @@ class Entry(NamedTuple):
 
 
 class Context(NamedTuple):
-    """An API server, and the user to log in as."""
+    """An API server, and the user for the login."""
 
     name: str
-    """Empty for the account of this Pod."""
+    """The context's name, or empty for this Pod's account."""
     server: str
-    """The address with its scheme, and with its root path if it has one."""
+    """The address, including the scheme and the root path, if any."""
     cluster: Entry
     user: Entry
 
@@ -165,7 +171,7 @@ class Context(NamedTuple):
 
 
 def context_of_pod() -> Context:
-    """The API server of this Pod's cluster, and the account of this Pod."""
+    """The API server of this Pod's cluster, and this Pod's account."""
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))  # noqa: TID251 - Kubernetes sets them in a Pod
     if not host or not port:
         raise Unusable("this is not a Pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
@@ -182,10 +188,10 @@ def context_of_pod() -> Context:
 
 
 def context_of_files(paths: str, name: str) -> Context:
-    """A context from files joined by `:`; if `name` is empty, the current context.
+    """A context from files joined by `:`. If `name` is empty, this is the current context.
 
-    If several files have the same entry, or a current context, the first one applies. Missing and empty files
-    are skipped.
+    If several files have the same entry, or a current context, the first file applies. Missing and empty
+    files are skipped.
     """
     documents = list(_documents(paths))
     current = (document.get("current-context") for document, _ in documents)
@@ -218,7 +224,7 @@ def _documents(paths: str) -> Iterator[tuple[Mapping[str, Any], Path]]:
         except OSError as error:
             raise Unusable(f"{path} cannot be read ({error.strerror})") from None
         except YamlError as error:
-            # other messages may quote a part of the line, which may be a token
+            # other messages may quote a part of the line, and that part may be a token
             why = error.message if "appears twice" in error.message else "not YAML"
             raise Unusable(f"{path}: {why}{f' at line {error.line}' if error.line else ''}") from None
         if not documents or documents[0] is None:

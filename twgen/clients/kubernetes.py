@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twgen.clients.logins import Login, Session
 
 MOST_LISTED = 100_000
-"""Limit of one list, because a faulty server might send pages without end."""
+"""The most objects in one list. There is a limit because a faulty server might never stop sending pages."""
 _PAGE = 500
 _AT_ONCE = 8
 _PASSING = (429, 502, 503, 504)
@@ -37,8 +37,7 @@ _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _ONLY = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
-"""Asks for only a part of each listed object, or for whole objects if the server cannot leave out the
-rest."""
+"""Requests only a part of each listed object, or whole objects if the server does not support this."""
 _ADVICE = {
     401: "requires valid credentials: check the user of the context",
     403: "does not permit this request: the account needs the verb list on {resource} in this namespace",
@@ -48,14 +47,17 @@ _OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
 def path_of(api_version: str, kind: str, namespace: str = "", name: str = "") -> str:
-    """The path of an object or a list; without `namespace`, of all namespaces or of a cluster-scoped kind."""
+    """The path of an object or a list.
+
+    Without `namespace`, it is for all namespaces or for a cluster-scoped kind.
+    """
     within = f"/namespaces/{namespace}" if namespace else ""
     served = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     return f"{served}{within}/{resource_of_kind(kind)}{f'/{name}' if name else ''}"
 
 
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The objects in a list; raises StateUnavailable if the answer is not a list."""
+    """The objects in a list. Raises StateUnavailable if the response is not a list."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
         raise StateUnavailable(
@@ -68,7 +70,7 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class Heard(NamedTuple):
-    """The time on a server's clock, and the moment on the monotonic clock when it was received."""
+    """The time on a server's clock, and the time on the monotonic clock when it was received."""
 
     server_time: datetime
     at: float
@@ -83,14 +85,14 @@ class Conflict(StateUnavailable):
 
 
 def error_of(status: int) -> type[StateUnavailable]:
-    """The class of the error for this status."""
+    """The error class for this status."""
     if status == HTTPStatus.CONFLICT:
         return Conflict
     return Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
 
 
 class Part(StrEnum):
-    """The part of each listed object to ask for. The value is the kind of the answer."""
+    """The requested part of each listed object. The value is the response's kind."""
 
     METADATA = "PartialObjectMetadataList"
     NAME = "Table"
@@ -98,23 +100,23 @@ class Part(StrEnum):
 
 
 class MergePatch(dict[str, Any]):
-    """The body of a PATCH that changes single fields, whichever client applied the object."""
+    """The body of a PATCH that changes single fields. It works no matter which client applied the object."""
 
 
 class KubernetesClient:
-    """Reads from one cluster. Its connections are reused, and belong to one event loop.
+    """Sends requests to one cluster. Its connections are reused, and belong to one event loop.
 
-    Every method raises StateUnavailable, and OutOfTime after the deadline.
+    Every method may raise StateUnavailable, and OutOfTime after the deadline.
     """
 
     def __init__(self, access: ClusterAccess, *, asks: bool = True) -> None:
-        """`asks`: whether a login program may ask the person at the terminal."""
+        """`asks` allows a login program to ask the person at the terminal."""
         self._access = access
         self._asks = asks
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._login: Login | None = None
         self.heard: Heard | None = None
-        """The time in the server's newest answer; None before the first answer."""
+        """The time in the server's newest response, or None before the first response."""
 
     def close(self) -> None:
         """Close its connections."""
@@ -123,7 +125,7 @@ class KubernetesClient:
 
     @property
     def reached(self) -> ClusterAccess:
-        """The access for another client, limited to the server that this client has reached."""
+        """The access for another client. It permits only the server that this client has reached."""
         return self._login.access if self._login else self._access
 
     async def deployments(
@@ -131,11 +133,14 @@ class KubernetesClient:
     ) -> list[Mapping[str, Any]]:
         """The Deployments in a namespace that match the selector, as the API server returns them."""
         items = await self._listed(DEPLOYMENT_API, "Deployment", namespace, label_selector, deadline)
-        # the API server leaves out the kind of listed objects
+        # the API server omits the kind of listed objects
         return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """The Pods in a namespace that match the selector; raises Forbidden without permission."""
+        """The Pods in a namespace that match the selector.
+
+        Raises Forbidden if the account lacks permission.
+        """
         return await self._listed("v1", "Pod", namespace, label_selector, deadline)
 
     async def data(
@@ -170,11 +175,11 @@ class KubernetesClient:
         budget: Budget | None = None,
         about: str = "",
     ) -> tuple[int, Mapping[str, Any]]:
-        """Send a request, and return the status and the document of the answer.
+        """Send a request, and return the response's status and document.
 
-        A PATCH is a server-side apply unless the body is a MergePatch. `only` asks for a part of each listed
-        object; an old server may still return whole objects. Raises Unreadable if the answer exceeds the
-        `budget` or is not JSON. Errors name the subject, `about`, if it is given, and otherwise the path.
+        A PATCH is a server-side apply unless the body is a MergePatch. `only` requests a part of each listed
+        object, but an old server may still return whole objects. Raises Unreadable if the response exceeds
+        the `budget` or is not JSON. Errors contain `about`, or the path if `about` is empty.
         """
         subject = f"Kubernetes ({self._access.described}), {about or path}"
         deadline, budget = deadline.for_answer(), budget or Budget(WORLD)
@@ -191,7 +196,7 @@ class KubernetesClient:
             to_reach_it=f": check the context{self._access.or_without}",
         )
         answer, document = await self._answered(request, budget)
-        # the answer of another kind of server must not count as an API server's
+        # a response from another kind of server must not be mistaken for an API server's
         if answer.status < HTTPStatus.BAD_REQUEST:
             if document is None:
                 why = f"check its address ({answer.message(None, 'message')})"
@@ -232,7 +237,7 @@ class KubernetesClient:
     async def _answered(
         self, request: HttpRequest, budget: Budget
     ) -> tuple[HttpAnswer, dict[str, Any] | None]:
-        """Send a request; if the server rejects the login, renew it and send the request again."""
+        """Send a request. If the server rejects the login, renew the login and send the request again."""
         from twgen.clients.logins import Login
 
         deadline, login = request.deadline, self._login or Login(self._access, asks=self._asks)
@@ -253,7 +258,7 @@ class KubernetesClient:
     def _answer(
         self, session: "Session", request: HttpRequest, budget: Budget
     ) -> tuple[HttpAnswer, dict[str, Any] | None]:
-        """Send a request. A repeatable one is sent again after a transient error."""
+        """Send a request. After a transient error, send it again if it is repeatable."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
         request = request._replace(
@@ -289,7 +294,7 @@ class KubernetesClient:
         budget.bytes += len(answer.content)
         with suppress(ValueError):
             date = parsedate_to_datetime(answer.headers.get("Date") or "")
-            # the zone -0000 (unknown) is parsed to a time without zone; an API server sends GMT
+            # the zone -0000 (unknown) is parsed as a time without a zone; an API server sends GMT
             self.heard = Heard(date if date.tzinfo else date.replace(tzinfo=UTC), monotonic())
         return answer, answer.document(budget)
 
@@ -324,8 +329,8 @@ _SHAPES: Mapping[str, Shape] = {
     "ConfigMap": excerpt(Field("data", TEXTS), Field("binaryData", TEXTS)),
     "Secret": excerpt(Field("data", TEXTS)),
 }
-"""The fields that twgen reads in addition to the metadata, by kind. Deployments in a snapshot have the
-same."""
+"""The fields that twgen reads in addition to the metadata, by kind. A snapshot's Deployments have the same
+fields."""
 _VERSIONS = listing(excerpt(Field("groupVersion", TEXT, required=True)))
 _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
     "APIGroup": (re.compile("/apis/[^/]+"), excerpt(Field("versions", _VERSIONS, required=True))),
@@ -334,11 +339,11 @@ _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
         excerpt(Field("resources", listing(_RESOURCE), required=True)),
     ),
 }
-"""The answers that list an API server's kinds."""
+"""The responses that list an API server's kinds."""
 
 
 def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
-    """Why this cannot be the answer for the path; empty if it can be. Items of a list are not checked."""
+    """Why this cannot be the response for the path, or empty if it can. Items of a list are not checked."""
     kind, api_version = answer.get("kind"), answer.get("apiVersion")
     if not (parts := _PATH.fullmatch(path)):
         for expected, (form, shape) in _SERVED.items():
@@ -357,7 +362,7 @@ def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
 
 
 def wrong_object(path: str, value: Any) -> str:
-    """Why this cannot be the object at a path, or an item of its list; empty if it can be."""
+    """Why this cannot be the object at a path, or an item of the list there. It is empty if it can be."""
     parts = _PATH.fullmatch(path)
     resource = parts["resource"] if parts else ""
     if problem := _problem(_OBJECT, value):
@@ -380,7 +385,7 @@ def wrong_object(path: str, value: Any) -> str:
 
 
 def _problem(shape: Shape, value: Any) -> str:
-    """The first problem, if there is one."""
+    """The first problem, or empty if there is none."""
     findings = Findings()
     shape.read(value, None, findings)
     return next((f"{path} {message}".strip() for path, message, *_ in findings.problems), "")

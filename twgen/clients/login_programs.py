@@ -1,4 +1,4 @@
-"""Runs the login program that a kubeconfig names (exec).
+"""Runs the login program from a kubeconfig's `exec` field.
 
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -30,7 +30,7 @@ from twgen.yaml.source import Budget
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20
-"""Limit of a login program's output."""
+"""The most bytes that a login program may print."""
 _CHUNK = 2**12
 _LEAST_SECRET = 8
 _NAMES_SECRET = re.compile("secret|token|password|key|credential", re.IGNORECASE)
@@ -40,10 +40,10 @@ _MARGIN = 30.0
 """A credential is renewed this many seconds before it expires, so that it is still valid when a request
 arrives."""
 _PART_OF_MARGIN = 0.1
-"""The margin as a fraction of the validity, for credentials that are valid only for a short time."""
+"""The margin for short-lived credentials, as a fraction of the remaining time."""
 _PIPES_STAY_OPEN = 1.0
-"""Seconds to wait for the rest of the output after the program has ended. A process that it left behind may
-keep the pipes open."""
+"""Seconds to wait for the rest of the output after the program has ended. The wait is limited because a child
+process may still run and keep the pipes open."""
 _CREDENTIAL = excerpt(
     Field("apiVersion", TEXT, required=True),
     Field("kind", constant("ExecCredential")),
@@ -56,7 +56,7 @@ _CREDENTIAL = excerpt(
 
 
 class Credential(NamedTuple):
-    """Proves the identity of an account. If all fields are empty, nothing is sent."""
+    """An account's proof of identity. If all fields are empty, no credential is sent."""
 
     token: str = ""
     username: str = ""
@@ -66,12 +66,12 @@ class Credential(NamedTuple):
     key: bytes = b""
     """In PEM."""
     ends: float = inf
-    """When to renew it, on the clock of `monotonic`."""
+    """When to renew the credential, on the clock of `monotonic`."""
 
 
 def renewal(end: float) -> float:
     """When to renew a credential that expires at `end` (seconds since 1970), on the clock of `monotonic`."""
-    # this machine's clock is used, because the server's clock is unknown
+    # the server's clock is unknown, so this uses the machine's clock
     left = end - datetime.now(UTC).timestamp()  # noqa: TID251
     return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
 
@@ -79,9 +79,9 @@ def renewal(end: float) -> float:
 async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Credential:
     """The credential that the login program prints: a token, a certificate with its key, or both.
 
-    If the program may ask a person at the terminal, it has no time limit. If not, the program and its
-    children are stopped after `seconds`, and OutOfTime is raised. Raises Unusable if the program fails or
-    prints no credential. Its input is the terminal, never twgen's own input.
+    If the program may ask a person at the terminal, it has no time limit. Otherwise, twgen stops the program
+    and its children after `seconds`, and raises OutOfTime. Raises Unusable if the program fails or prints no
+    credential. The program reads from the terminal, never from twgen's own input.
     """
     program = context.user.fields["exec"]
     terminal = _terminal() if asks else None
@@ -93,7 +93,7 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
     finally:
         if terminal is not None:
             os.close(terminal)
-    # not `with process`: it would wait for a program of another user, which twgen cannot stop
+    # `with process` would wait for a program that runs as another user, which twgen cannot stop
     with _Output(process, is_shown=terminal is not None) as output:
         try:
             async with asyncio.timeout(seconds if terminal is None else None):
@@ -106,7 +106,7 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError, PermissionError):
-                    if terminal is None:  # its children too
+                    if terminal is None:  # stop its children too
                         os.killpg(process.pid, signal.SIGKILL)
                     else:
                         process.kill()
@@ -125,8 +125,8 @@ def _start(
     context: Context, program: Mapping[str, Any], terminal: int | None, *, is_interactive: bool
 ) -> "subprocess.Popen[bytes]":
     command = program["command"]
-    # a relative path starts at the kubeconfig; a bare name is looked up on twgen's PATH, not on the one in
-    # `env`
+    # a relative path is relative to the kubeconfig; a bare name is looked up in twgen's own PATH, not in the
+    # PATH from `env`
     file = str(context.user.folder / command) if os.sep in command else program_on_path(command)
     try:
         if not file:
@@ -137,7 +137,7 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(context, program, is_interactive=is_interactive),
-            # a separate process group can be stopped as a whole; but only twgen's own group may use the
+            # a separate process group can be stopped as a whole, but only twgen's own group may use the
             # terminal
             start_new_session=terminal is None,
         )
@@ -148,10 +148,13 @@ def _start(
 
 
 class _Output:
-    """The output of a process; the event loop reads it inside this context, which then closes the pipes."""
+    """A process's output.
+
+    The event loop reads it within this context; leaving the context closes the pipes.
+    """
 
     def __init__(self, process: "subprocess.Popen[bytes]", *, is_shown: bool) -> None:
-        """`is_shown`: its standard error is shown at once, because it may ask the person something."""
+        """`is_shown` prints standard error immediately, because the program may ask the person a question."""
         assert process.stdout  # noqa: S101 - for mypy
         assert process.stderr  # noqa: S101
         self._printing, self._complaining = process.stdout, process.stderr
@@ -160,7 +163,7 @@ class _Output:
         self._ended = asyncio.Event()
         self._is_shown = is_shown
         self.printed = bytearray()
-        """Standard output, up to one byte more than is accepted."""
+        """Standard output, at most one byte more than the limit."""
         self.errors = bytearray()
         """The end of standard error."""
 
@@ -176,7 +179,7 @@ class _Output:
         self._complaining.close()
 
     async def rest(self) -> None:
-        """Wait briefly until the pipes are closed: a process that the program left may keep them open."""
+        """Wait until the pipes are closed, but not for long: a child process may keep them open."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PIPES_STAY_OPEN):
                 await self._ended.wait()
@@ -198,13 +201,13 @@ class _Output:
 
 
 def _terminal() -> int | None:
-    """The open terminal if twgen runs in the foreground, so that a person can answer; None otherwise."""
+    """The opened terminal, or None if twgen does not run in the foreground, where a person can answer."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
         return None
     with suppress(OSError):
-        # a background program that reads from the terminal would be stopped
+        # the system would stop a background program that reads from the terminal
         if os.tcgetpgrp(terminal) == os.getpgrp():
             return terminal
     os.close(terminal)
@@ -233,7 +236,7 @@ def _described(cluster: Entry) -> dict[str, Any]:
 
 
 def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
-    """Parse the output. Errors never quote it, because it may contain the credential."""
+    """Parse the output. Errors never quote the output, because it may contain the credential."""
     failed = f"its login program {_name(program)} printed no credential"
     answer = json_of(printed, Budget())
     if not isinstance(answer, dict):

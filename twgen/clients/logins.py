@@ -1,7 +1,7 @@
-"""Logs in to an API server with a kubeconfig, or with the service account of a Pod.
+"""Logs in to an API server with a kubeconfig, or with a Pod's service account.
 
-twgen chooses the context, the user and the login as kubectl does. The Kubernetes client derives the TLS
-settings and the Authorization header from that one checked context.
+twgen chooses the context, the user and the login in the same way as kubectl. The Kubernetes client derives
+the TLS settings and the Authorization header from this one checked context.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Headers = Mapping[str, str | tuple[str, ...]]
 
 _FILES_ARE_READ_AGAIN_AFTER = 60.0
 _REFUSED_AGAIN_AFTER = 10.0
-"""Seconds after a rejected login during which another rejection does not start a new login."""
+"""After a rejected login, another rejection within this many seconds does not start a new login."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
@@ -42,15 +42,15 @@ _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 
 class Session(NamedTuple):
-    """An API server, with the connections and credentials to reach it."""
+    """An API server, with connections and credentials for it."""
 
     context: Context
     pool: "PoolManager"
     headers: Headers
-    """The Authorization header and the headers for impersonation."""
+    """The Authorization header and the impersonation headers."""
     credential: Credential
     made_of: tuple[Any, ...]
-    """The settings of the pool, which is reused as long as they stay the same."""
+    """The pool's settings. The pool is reused until they change."""
     files_are_read_at: float
 
     @property
@@ -68,13 +68,13 @@ class Login:
     """Keeps the session with one API server.
 
     A session is renewed before its credential expires, within a minute after one of its files has changed,
-    and after the server rejected it.
+    and after the server has rejected the session.
     """
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self.access = access
-        """Once a login has succeeded, the access is limited to that server, even if the context later names
-        another one."""
+        """Once a login has succeeded, only that server may be contacted, even if the context later names
+        another server."""
         self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
@@ -86,10 +86,10 @@ class Login:
             self._session.pool.clear()
 
     async def session(self, seconds: float, refused: Session | None = None) -> Session:
-        """The current session. It is renewed if necessary, for example if the server has `refused` this one.
+        """The current session. It is renewed if necessary, for example if the server has `refused` it.
 
-        `seconds` limits a login program. Raises StateUnavailable or OutOfTime if the login fails; the next
-        call tries again.
+        `seconds` is the time limit of a login program. Raises StateUnavailable or OutOfTime if the login
+        fails. The next call tries again.
         """
         session = self._session
         if session and session is not refused and monotonic() < session.ends:
@@ -100,7 +100,7 @@ class Login:
                     return refused
                 self._refused_at = monotonic()
             self._opening = asyncio.create_task(self._renewed(seconds, is_refused=refused is not None))
-        # a cancelled read must not cancel the login that other reads wait for
+        # if one read is cancelled, the login continues, because other reads wait for it
         return await asyncio.shield(self._opening)
 
     async def _renewed(self, seconds: float, *, is_refused: bool) -> Session:
@@ -150,7 +150,7 @@ class Login:
 
 
 def _credential(context: Context, before: Session | None) -> Credential | None:
-    """The user's credential; None if only a login program can provide it."""
+    """The user's credential, or None if only a login program can provide a credential."""
     user = context.user
     if not context.is_secure:
         return Credential()
@@ -183,7 +183,7 @@ def _token_of_file(context: Context, before: Session | None) -> str:
     try:
         token = user.read("tokenFile").decode().strip()
     except Unusable:
-        # only at first: later, the last token read from the file is newer than the one in the kubeconfig
+        # the first login may use the kubeconfig's token; later, the last token from the file is newer
         if before is None and (token := user.text("token")):
             return token
         raise
@@ -195,7 +195,7 @@ def _token_of_file(context: Context, before: Session | None) -> str:
 
 
 def _end_of(id_token: str) -> float:
-    """When a JSON Web Token expires, in seconds since 1970; infinity if it does not say."""
+    """When a JSON Web Token expires, in seconds since 1970, or infinity if it contains no expiry time."""
     try:
         _, claims, _ = id_token.split(".")
         document = json_of(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), Budget())
@@ -235,11 +235,11 @@ def _configuration(
 ) -> "Configuration":
     """The settings that the Kubernetes client derives from a context.
 
-    The client reads certificates and keys only from files. They are written to unnamed temporary files, so
-    that nothing is left on disk even if the program crashes.
+    The client reads certificates and keys only from files. twgen writes them to unnamed temporary files, so
+    that nothing remains on disk even if the program crashes.
 
-    The client's own support for login programs and OIDC is not used: if a login fails, it continues without a
-    credential, and its errors quote credentials.
+    The client's own support for login programs and OIDC is not used. If a login fails, the client continues
+    without a credential, and its errors quote credentials.
     """
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, load_kube_config_from_dict
@@ -263,7 +263,7 @@ def _configuration(
     if credential.token:
         user["token"] = credential.token
     elif credential.username:
-        # the client encodes them as Latin-1, but kubectl as UTF-8
+        # the client encodes them as Latin-1, but kubectl encodes them as UTF-8
         user |= {"username": _as_utf8(credential.username), "password": _as_utf8(credential.password)}
     document = {
         "current-context": "context",
@@ -275,7 +275,7 @@ def _configuration(
     try:
         load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
     except ConfigException:
-        # the text of the error quotes the context
+        # the error's text quotes the context
         raise Unusable("the Kubernetes client cannot use it") from None
     return configuration
 
@@ -295,10 +295,10 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
         from urllib3 import disable_warnings
         from urllib3.exceptions import InsecureRequestWarning
 
-        disable_warnings(InsecureRequestWarning)  # the kubeconfig asks for it
+        disable_warnings(InsecureRequestWarning)  # the kubeconfig turns verification off
     if configuration.cert_file:
         try:
-            # without a password, the library would ask for one at the terminal
+            # if no password were given, the library would ask for one at the terminal
             tls.load_cert_chain(configuration.cert_file, configuration.key_file, password="")
         except ssl.SSLError:
             raise context.user.wrong(
@@ -314,7 +314,7 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
 
 
 def _authorization(configuration: "Configuration") -> dict[str, str]:
-    """The Authorization header, if there is one."""
+    """The Authorization header, or empty without a token or password."""
     scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
     if scheme and not TOKEN.fullmatch(proof.strip()):
         raise Unusable("its token has a character that a header cannot hold")
@@ -322,7 +322,7 @@ def _authorization(configuration: "Configuration") -> dict[str, str]:
 
 
 def _impersonation(context: Context) -> Headers:
-    """The headers that ask the server to act as another account; empty without impersonation."""
+    """The headers for acting as another account, or empty if the user does not impersonate one."""
     user = context.user
     if not user.text("as"):
         return {}

@@ -1,4 +1,4 @@
-"""The operator's credentials: Temporal profiles, each bound to one address and one namespace."""
+"""The operator's credentials: Temporal profiles. Each profile is limited to one address and one namespace."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -18,36 +18,39 @@ _ADDRESS = "TEMPORAL_ADDRESS"
 _API_KEY = "TEMPORAL_API_KEY"
 _PROFILE = "TEMPORAL_PROFILE"
 _DEFAULT = "default"
-"""The name of a profile or a namespace if none is given, as in Temporal's own tools."""
+"""The default name of a profile or a namespace, as in Temporal's own tools."""
 
 _FILES = {
     "server_ca_cert_path": "server_root_ca_cert",
     "client_cert_path": "client_cert",
     "client_key_path": "client_private_key",
 }
-"""The profile settings that name files, and the SDK's attributes for them."""
+"""The profile settings that contain file names, and the SDK's attributes for them."""
 _NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Credentials, and the only address and namespace that they may be sent to."""
+    """Credentials, and the only address and namespace to which they may be sent."""
 
     name: str
     address: str
-    """If empty, the credentials are never used."""
+    """If it is empty, the credentials are never used."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values to keep out of messages: the API key and all headers but the address and namespace."""
+        """The values to redact from messages: the API key, and all headers but the address and namespace."""
         values = (self.credentials.api_key or "", *self.credentials.grpc_meta.values())
         tokens = (value.removeprefix("Bearer ") for value in values)
         return tuple(token for token in tokens if token not in {"", self.address, self.namespace})
 
     def connect_options(self) -> Mapping[str, Any]:
-        """Options for `temporalio.service.ConnectConfig`, except the address; reads the profile's files."""
+        """Options for `temporalio.service.ConnectConfig`, except the address.
+
+        This reads the profile's files.
+        """
         try:
             options = self.credentials.to_client_connect_config()
         except OSError as error:
@@ -64,24 +67,24 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles of the operator, and the rule that says which of them this run may use."""
+    """All of the operator's profiles, and the rule that decides which of them this run may use."""
 
     all: tuple[Profile, ...] = ()
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
-    """Connections without a profile may also be used, without credentials."""
+    """Whether a connection without a profile may be used, without credentials."""
     of_person: bool = False
     """Whether the user's TEMPORAL_ variables define one of the profiles."""
     subject: str = "the current user"
-    """Names, for messages, the user or Argo CD project that `may_use` is about."""
+    """The user or Argo CD project to which `may_use` applies, as text for messages."""
     granted_in: str = ""
-    """The setting that grants the use of a profile, for messages."""
+    """The setting that permits the use of a profile, as text for messages."""
 
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
-        """The one profile for a connection and a Temporal namespace.
+        """The only profile that matches a connection and a Temporal namespace.
 
-        None if no profile matches, but unlisted connections are allowed. Raises StateUnavailable, which names
-        the worker, if none may be used, or more than one.
+        None if no profile matches, but unlisted connections are allowed. Raises StateUnavailable if no
+        matching profile may be used, or more than one. The message contains the `worker`.
         """
         key = (connection.host_port, namespace)
         matching = [
@@ -132,14 +135,14 @@ class Profiles:
 def load_profiles(
     variables: Mapping[str, str], config_file: str = "", *, use_environment: bool, in_repository: bool = False
 ) -> tuple[Profile, ...]:
-    """Read the profiles in Temporal's TOML file; raises StateUnavailable if the file cannot be read.
+    """Read the profiles in Temporal's TOML file. Raises StateUnavailable if the file cannot be read.
 
-    The file is `config_file`, else the value of TEMPORAL_CONFIG_FILE, else Temporal's default file.
-    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do. The
-    variable API_KEY_FILE names a file for a key that is renewed.
+    The file is `config_file`, or else the value of TEMPORAL_CONFIG_FILE, or else Temporal's default file.
+    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do. It
+    also reads a renewed API key from the file in TWGEN_TEMPORAL_API_KEY_FILE.
 
-    Temporal's tools resolve relative paths in the working directory. `in_repository` rejects relative paths,
-    because the repository could then choose which certificates are trusted.
+    Temporal's tools resolve relative paths in the working directory. If that is a repository, the repository
+    could choose which certificates are trusted, so `in_repository` rejects relative paths.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -177,7 +180,7 @@ def load_profiles(
 
 
 def usual_profile(profiles: Iterable[Profile], variables: Mapping[str, str]) -> Profile | None:
-    """The profile that Temporal's own tools would use; None if it does not exist or has no address."""
+    """The profile that Temporal's own tools would use, or None if it does not exist or has no address."""
     name = variables.get(_PROFILE) or _DEFAULT
     return next((profile for profile in profiles if profile.name == name and profile.address), None)
 
@@ -187,7 +190,7 @@ def _names(profiles: Iterable[Profile]) -> str:
 
 
 def _unreadable(file: str, error: RuntimeError) -> str:
-    # the parser quotes the line with the error, which may contain the key
+    # the parser quotes the invalid line, which may contain the key
     _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
     if is_syntax:
         source = f"{file or 'the file of Temporal profiles'} is not TOML, or does not contain valid profiles"

@@ -5,10 +5,9 @@ from shutil import which
 
 
 def program_on_path(name: str) -> str:
-    """The full path of a program; empty if it is not on PATH.
+    """The full path of a program, or empty if it is not on PATH.
 
-    Relative folders in PATH are skipped, because the working directory may be a repository that you do not
-    trust.
+    Relative folders in PATH are skipped, because the working directory may be an untrusted repository.
     """
     folders = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
     return which(name, path=folders) or ""

@@ -1,4 +1,4 @@
-"""Runs range queries over the API of a Prometheus server."""
+"""Runs range queries through a Prometheus server's API."""
 
 import asyncio
 import re
@@ -20,10 +20,10 @@ from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEU
 from twgen.yaml.source import DEFAULT, Budget
 
 MOST_BYTES = 2**20
-"""Limit of one answer: a thousand points need about fifty thousand bytes."""
+"""The most bytes in one response. A thousand points need about fifty thousand bytes."""
 _LONGEST_WAIT = 10.0
-"""Seconds to wait for one answer, even if the deadline is later: other metrics and workers must be read
-too."""
+"""The most seconds to wait for one response, even if the deadline is later, because twgen must read other
+metrics and workers too."""
 _AT_ONCE = 4
 _MOST_UNANSWERED = 8
 _LONGEST_MESSAGE = 200
@@ -32,7 +32,7 @@ _SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
 
 class RangeQuery(NamedTuple):
-    """A query over a range of time: `first` and `last` are seconds since 1970, `step` is in seconds."""
+    """A query for a time range. `first` and `last` are seconds since 1970, and `step` is in seconds."""
 
     query: str
     first: float
@@ -41,7 +41,7 @@ class RangeQuery(NamedTuple):
 
 
 class _OfQuery(Deadline):
-    """The deadline of one query: its error, StateUnavailable, does not end the whole run."""
+    """The deadline of one query. It raises StateUnavailable, which does not end the whole run."""
 
     def missed(self, subject: str) -> TwgenError:
         return StateUnavailable(
@@ -51,32 +51,35 @@ class _OfQuery(Deadline):
 
 @dataclass(slots=True)
 class PrometheusServers:
-    """The Prometheus servers that a run may query. They belong to one event loop."""
+    """The Prometheus servers that a run may query. This object belongs to one event loop."""
 
     usable: tuple[PrometheusServer, ...]
     remedy: str
-    """Advice if no server has the requested name, as the end of a sentence."""
+    """Advice if no server has the requested name. It becomes the end of a sentence."""
     _unanswered: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The threads that still wait for each server's answer: headers that arrive slowly can block one for
-    long."""
+    """The threads that still wait for each server's response. Headers that arrive slowly can block a thread
+    for a long time."""
     _free: defaultdict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
-    """Limits each server separately, so that a slow one does not delay the others."""
+    """Limits the requests to each server separately, so that a slow server does not delay the others."""
 
     def among(self, names: Collection[str]) -> Self:
         """Only the servers with these names. Their limits are shared with this object."""
         return replace(self, usable=tuple(server for server in self.usable if server.name in names))
 
     def called(self, name: str) -> PrometheusServer:
-        """The server with this name, or the only one if `name` is empty; raises StateUnavailable."""
+        """The server with this name, or the only server if `name` is empty.
+
+        Raises StateUnavailable if there is no such server.
+        """
         server, why_none = prometheus_called(name, self.usable, self.remedy)
         if not server:
             raise StateUnavailable(why_none)
         return server
 
     async def series(self, server: PrometheusServer, query: RangeQuery, deadline: Deadline) -> list[Any]:
-        """The series that a query returns, in the JSON form of Prometheus.
+        """The series that a query returns, in Prometheus's JSON form.
 
         Raises StateUnavailable if the server rejects the query, cannot be reached, or returns too much data,
         and OutOfTime after the deadline.
@@ -144,7 +147,7 @@ def _authorization(server: PrometheusServer) -> dict[str, str]:
 
 
 def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
-    """The content of a file, stripped; empty if there is no file."""
+    """The stripped content of a file, or empty if there is no file."""
     if not file:
         return ""
     try:
@@ -163,7 +166,7 @@ def _post(subject: str, server: PrometheusServer, query: RangeQuery, deadline: D
     form = {
         "query": query.query,
         "start": f"{query.first:.3f}",
-        # Prometheus rounds to milliseconds, which must not exclude the last moment
+        # Prometheus rounds to milliseconds, so a millisecond is added to keep the last point
         "end": f"{query.last + 0.001:.3f}",
         "step": f"{query.step:.3f}",
         "timeout": f"{deadline.timeout:.3f}",

@@ -1,4 +1,4 @@
-"""Makes all calls to Temporal, within their deadlines and below the server's own rate limits."""
+"""Makes all calls to Temporal, within their deadlines and below the server's rate limits."""
 
 import asyncio
 import re
@@ -28,8 +28,8 @@ Answer = TypeVar("Answer")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _CONNECTED_WITHIN = (5.0, 30.0)
-"""Timeouts of the first and the second attempt, in seconds. Under load, the SDK's core sometimes waits
-forever if a server closes the connection while it is being opened."""
+"""The timeouts of the first and the second attempt to connect, in seconds. Under load, the SDK's core
+sometimes waits forever if a server closes the connection while it is being opened."""
 _ADVICE = {
     "INVALID_ARGUMENT": "rejected a value of the spec: correct the spec",
     "PERMISSION_DENIED": "does not permit this call: check the credentials",
@@ -66,12 +66,12 @@ _NO_CONNECTION = {
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,
 }
-"""Advice by a part of the error text of the SDK's core."""
+"""Advice by a part of the SDK core's error text."""
 _NO_SERVER = (
     "cannot be reached: check the address of connection {connection!r}; from outside its network,"
     " forward a port and give --via"
 )
-# the SDK's core prints its whole error value, with all headers, around the reason
+# the SDK's core prints the reason inside its whole error value, which contains all headers
 _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
     r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
@@ -79,22 +79,22 @@ _REASON = re.compile(
 _PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 """Transient statuses: the same call may succeed a moment later."""
 _NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
-"""Statuses that a new connection, with renewed credentials, may fix."""
+"""Statuses that a new connection with renewed credentials may resolve."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 
 
 class _Rate(NamedTuple):
-    """Limits the calls to one namespace of a server."""
+    """A rate limit for calls to one namespace of a server."""
 
     name: str
     calls: float
-    """Per second."""
+    """The most calls per second."""
     at_once: float
-    """The most calls that may start together after a pause."""
+    """The most calls that may start at once after a pause."""
 
 
-# a little below a server's default limits, because other clients share them; spread evenly, because a burst
-# slows down each answer
+# slightly lower than a server's default limits, because other clients share them; calls are spread evenly,
+# because a burst slows down each response
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
 _DEPLOYMENT_READS = _Rate("deployments", 45, 8)
 _VISIBILITY = _Rate("visibility", 9, 3)
@@ -116,16 +116,17 @@ class Call(Generic[Answer]):
     name: str
     """The name in Temporal's API, such as `DescribeWorkerDeployment`."""
     fields: Mapping[str, Any]
-    """The fields of the request, without its namespace."""
+    """The request's fields, except the namespace."""
     value: Callable[[Any], Answer]
-    """Converts the answer. It gets None if the subject does not exist and `may_be_absent` is true."""
+    """Converts the response. Its argument is None if the requested object does not exist and `may_be_absent`
+    is true."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """Whether the call changes nothing, so that it can be repeated after a transient error."""
+    """Whether to repeat the call after a transient error. This is only safe if the call changes nothing."""
 
     @property
     def method(self) -> str:
-        """The name in snake case."""
+        """The call's name in snake case."""
         return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
@@ -140,7 +141,7 @@ class Call(Generic[Answer]):
 
 
 def subject_of(spec: InTemporal) -> str:
-    """Names a worker in messages about calls."""
+    """The worker as text for messages about calls."""
     name, source = spec.worker_deployment, spec.document.source
     return f"{name} of {source}" if source else name
 
@@ -148,10 +149,11 @@ def subject_of(spec: InTemporal) -> str:
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    Connections are reused, and belong to the event loop that first used them. If one breaks, or the server
-    rejects its credentials, it is dropped. The next call loads `profiles` again and reconnects, because a key
-    or a certificate may have been renewed. `via` maps an address to the one that is contacted in its place.
-    `ca_files` maps a Secret with trusted certificates to a file; a profile overrides it.
+    Connections are reused, and belong to the event loop that first used them. If a connection breaks, or the
+    server rejects its credentials, it is dropped. The next call loads `profiles` again and reconnects,
+    because a key or a certificate may have been renewed. `via` maps an address to another address that twgen
+    contacts instead. `ca_files` maps a Secret with trusted certificates to a file. A profile's own
+    certificates override that file.
     """
 
     def __init__(
@@ -165,21 +167,24 @@ class TemporalClients:
         self._via = via
         self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
-        """Versions by address, once known. An outdated version only makes a plan slower."""
+        """The server versions by address, once known. An outdated entry only makes a plan slower."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._sent: dict[str, None] = {}
         """The keys and headers of all connections, which must not appear in messages."""
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
     def profile_of(self, spec: InTemporal) -> Profile | None:
-        """The profile for calls about a worker, or None if it needs none; raises StateUnavailable."""
+        """The profile for calls about a worker, or None if the calls need no profile.
+
+        Raises StateUnavailable if there is no usable profile.
+        """
         self._profiles, connection = self._profiles or self._load(), spec.connection
-        if connection.ca_secret in self._ca_files:  # no profile is needed for the trusted certificates
+        if connection.ca_secret in self._ca_files:  # the file has the certificates, so no profile is needed
             connection = replace(connection, ca_secret="")
         return self._profiles.of(connection, spec.temporal_namespace, subject_of(spec))
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
-        """Make a call, and return its converted answer.
+        """Make a call, and return the converted response.
 
         Raises StateUnavailable if the server rejects the call or cannot be reached, and OutOfTime after the
         deadline.
@@ -199,7 +204,7 @@ class TemporalClients:
                     call.is_retried and isinstance(error, RPCError) and error.status.name in _PASSING
                 )
             ),
-            # many renders start at the same time, but must not retry at the same time
+            # many renders start at the same time, so random pauses spread their retries
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
             stop=lambda state: (
                 state.upcoming_sleep >= deadline.remaining or refusals >= deadline.most_refusals
@@ -243,12 +248,12 @@ class TemporalClients:
                 if finished.cancelled() or finished.exception():
                     del self._connecting[key]
 
-            # this runs before the waiting calls resume; later, it would drop a connection that one of them
-            # has opened
+            # this runs before the waiting calls resume; if it ran later, it would drop a connection that one
+            # of them has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
-            # a cancelled call must not cancel the connection that other calls wait for
+            # if one call is cancelled, connecting continues, because other calls wait for it
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
@@ -259,7 +264,10 @@ class TemporalClients:
             raise unreachable(self._subject(call), connection, key[1], text, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
-        """Drop a connection, so that the next call reconnects, unless another call already has."""
+        """Drop a connection, so that the next call reconnects.
+
+        If another call has reconnected, do nothing.
+        """
         for key, opened in list(self._connecting.items()):
             is_open = opened.done() and not opened.cancelled() and not opened.exception()
             if is_open and opened.result() is client:
@@ -316,13 +324,13 @@ class OneAtATime(StateUnavailable):
 
 
 def is_expired(error: Exception) -> bool:
-    """Whether the SDK stopped waiting, which it may report as cancelled."""
+    """Whether the SDK stopped waiting. It may report this as a cancellation."""
     status = getattr(error, "status", None)
     return status.name in _EXPIRED if status else "Timeout expired" in str(error)
 
 
 def _names_unknown_namespace(error: "RPCError") -> bool:
-    """Whether a NOT_FOUND is about the namespace."""
+    """Whether a NOT_FOUND error means that the namespace does not exist."""
     from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 
     return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
@@ -343,7 +351,7 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
     advice = _ADVICE.get(status, "answered with an error: look at its log")
-    # FAILED_PRECONDITION: the server's internal workflow for a worker or a version has failed
+    # this error (FAILED_PRECONDITION) comes from the server's internal workflow for a worker or a version
     if "due to unexpected workflow task failure" in str(error):
         advice = "could not make this change: try again"
     unavailable = Busy if status == "RESOURCE_EXHAUSTED" else StateUnavailable
@@ -353,10 +361,11 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
 def unreachable(
     server: str, connection: Connection, profile: str, error: str, *, is_via: bool
 ) -> StateUnavailable:
-    """The error for a failed connection. It names the Connection and the profile.
+    """The error for a failed connection. Its message contains the names of the Connection and the profile.
 
-    `error` is the text of the SDK's core, without credentials. `is_via`: the address came from --via, not
-    from the Connection. The Connection has no `ca_secret` if its certificates were read from a file.
+    `error` is the error text of the SDK's core, without credentials. `is_via` means that the address comes
+    from --via, not from the Connection. If the trusted certificates were read from a file, the Connection has
+    no `ca_secret`.
     """
     reasons = [quoted.replace('\\"', '"') or name for quoted, name in _REASON.findall(error)]
     no_connection = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")

@@ -1,6 +1,6 @@
 """Derives facts about a version from its live or recorded Deployment.
 
-It also finds out whether Jobs have ended, and which is the newest.
+It also finds out whether Jobs have ended, and sorts them by age.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +97,7 @@ DEPLOYMENT = excerpt(
 
 
 def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
-    """The facts in a manifest, which has the shape DEPLOYMENT, and in the records of its pod template."""
+    """The facts in a manifest of the shape DEPLOYMENT and in its pod template's annotations and variables."""
     template = manifest.get("spec", {}).get("template") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     place = place_of(template.get("spec") or {})
@@ -113,16 +113,16 @@ def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
 
 
 def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
-    """The Deployments of versions among live manifests, which have the shape DEPLOYMENT."""
+    """The versions' Deployments among live manifests, which have the shape DEPLOYMENT."""
     return (live for manifest in manifests if (live := live_deployment(manifest)))
 
 
 def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
-    """The facts in a live manifest, which has the shape DEPLOYMENT; None if it is not a version's."""
+    """The facts in a live manifest of the shape DEPLOYMENT, or None if it is not a version's Deployment."""
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
-    # a person can remove a label, but cannot change the selector, whose labels are on the pods
+    # a person can remove a label, but cannot change the selector, and the pods must have its labels
     selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
     written_build_ids = build_ids_in_pod(value_at(spec, "template", "spec") or {})
     build_id = selected or label or next(iter(written_build_ids), "")
@@ -180,11 +180,11 @@ def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _is_replacing(status: Mapping[str, Any]) -> bool:
-    """Whether all available pods may still have an older template."""
+    """Whether it is possible that all available pods still have an older template."""
     replicas, updated, available = (
         status.get(name) or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")
     )
-    # a server reports updated replicas after a moment; a manifest written by hand may not contain them
+    # a server reports updated replicas with a delay; a hand-written manifest may lack them
     return bool(updated and available <= replicas - updated)
 
 
@@ -211,9 +211,9 @@ class JobEnd(NamedTuple):
 
 
 def end_of_job(job: Job) -> JobEnd | None:
-    """The result of a Job; None if it has not ended.
+    """The result of a Job, or None if it has not ended.
 
-    If the status has no end time, which other programs may leave out, the Job's creation time is used.
+    Other programs may write a status without an end time. The Job's creation time is then used.
     """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
@@ -228,7 +228,7 @@ def end_of_job(job: Job) -> JobEnd | None:
 
 
 def created_at(item: Mapping[str, Any]) -> datetime | None:
-    """When an object was created; None if that is unknown."""
+    """When an object was created, or None if the time is unknown."""
     try:
         return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
     except ValueError:
@@ -236,13 +236,13 @@ def created_at(item: Mapping[str, Any]) -> datetime | None:
 
 
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:
-    """Whether the Job was created before another object; False if one of them has no creation time."""
+    """Whether the Job was created before another object. False if either has no creation time."""
     created, other = created_at(job), created_at(than)
     return bool(created and other and created < other)
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Sort Jobs by creation time, and Jobs of the same second by UID, so that the order is stable."""
+    """Sort Jobs by creation time. Jobs of the same second are sorted by UID, so that the order is stable."""
     return sorted(
         jobs,
         key=lambda job: (

@@ -15,17 +15,17 @@ from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
 DEFAULT_REPLICAS = 1
 ARGO_CD, KUBECTL = "argocd-controller", "kubectl"
-"""The field managers of Argo CD, and of `kubectl apply --server-side`."""
+"""The field managers that Argo CD and `kubectl apply --server-side` use."""
 _APPLIERS = {ARGO_CD, KUBECTL, "kubectl-client-side-apply"}
-"""Field managers that apply whole manifests. A field that they leave out is removed."""
+"""Field managers that apply whole manifests. If their next manifest omits a field, the field is removed."""
 ROLLOUT = "twgen"
-"""The field manager of changes by a rollout. It keeps its fields."""
+"""The field manager for a rollout's changes. It never omits a field that it has set."""
 
 
 def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
-    """Whether no applied manifest sets `spec.replicas`, so that leaving it out changes nothing."""
+    """Whether no applied manifest sets `spec.replicas`. A manifest that omits it then changes nothing."""
     last_applied = (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
-    # if a client-side apply leaves out a field that the last one had, the field is reset to its default
+    # if a client-side apply omits a field that the previous one set, the field is reset to its default
     if _says_replicas(last_applied):
         return False
     holders = _holders(metadata, "f:spec", "f:replicas")
@@ -33,13 +33,14 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
-    # replicas without a holder were scaled by a client that left no trace; a default belongs to the creator
+    # if no manager holds the replicas, the client that scaled them left no trace; the manager that created
+    # the Deployment may hold a default value
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
 
 
 def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
-    """Whether Argo CD is the only client that sets `spec.replicas` by applying manifests."""
+    """Whether Argo CD is the only client whose applied manifests set `spec.replicas`."""
     if _says_replicas((metadata.get("annotations") or {}).get(LAST_APPLIED, "")):
         return False
     holders = [
@@ -51,8 +52,8 @@ def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
     """Whether the live strategy has a `rollingUpdate` that a server-side apply might not remove.
 
-    An apply does not remove a default, which has no holder, or a field that a controller or a person also
-    holds. The server rejects `rollingUpdate` together with the type Recreate.
+    An apply does not remove a default, because no manager holds it, or a field that a controller or a person
+    also holds. The server rejects `rollingUpdate` together with the type Recreate.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
@@ -61,13 +62,13 @@ def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
-    """Whether only applied manifests have set fields of the pod template; False if that is unknown."""
+    """Whether only applied manifests have set fields of the pod template. False if that is unknown."""
     holders = _holders(metadata, "f:spec", "f:template")
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
 def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """The variables whose values were set by other means than applied manifests."""
+    """The variables whose values were set by something other than an applied manifest."""
     by_hand: set[str] = set()
     applied: set[str] = set()
     for entry in metadata.get("managedFields") or ():
@@ -88,11 +89,11 @@ def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
 
 
 def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
-    """Whether a ConfigMap's annotation has its value from a manifest, not from a person's edit."""
+    """Whether the value of a ConfigMap's annotation comes from a manifest, not from a person's edit."""
     annotations = metadata.get("annotations") or {}
     if any(_writes_manifests(item, "f:data") for item in _holders_of_annotation(metadata, annotation)):
         return True
-    # a client-side apply is recorded as an ordinary update; a person may have changed the value since then
+    # the server records a client-side apply as an ordinary update; a person may have changed the value later
     with suppress(ValueError, RecursionError):
         last_applied = json.loads(annotations.get(LAST_APPLIED, "{}"))
         return bool(value_at(last_applied, "metadata", "annotations", annotation) == annotations[annotation])
@@ -100,7 +101,7 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
 
 
 def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
-    """When the managers of an annotation last changed the object. Unknown times are left out."""
+    """When the managers that hold an annotation last changed the object. Unknown times are omitted."""
     times = []
     for holder in _holders_of_annotation(metadata, annotation):
         with suppress(ValueError):
@@ -123,14 +124,17 @@ def _holders_of_annotation(metadata: Mapping[str, Any], annotation: str) -> list
 
 
 def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:
-    """Whether this is an autoscaler, a person or a rollout. Another program may omit the field next time."""
+    """Whether the manager sets replicas without a manifest: an autoscaler, a person or a rollout.
+
+    Any other program may omit the field next time.
+    """
     if holder.get("subresource") == "scale" or holder.get("manager") == ROLLOUT:
         return True
     return not _writes_manifests(holder, "f:spec", "f:template")
 
 
 def _writes_manifests(holder: Mapping[str, Any], *path: str) -> bool:
-    """Whether this manager writes whole manifests, by its operation, name or fields."""
+    """Whether this manager writes whole manifests, judged by its operation, name or fields."""
     writes_all = value_at(holder, "fieldsV1", *path) is not None
     return writes_all or _is_applied(holder) or holder.get("manager") in _APPLIERS
 

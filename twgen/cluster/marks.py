@@ -1,4 +1,4 @@
-"""The labels and annotations of a version's Deployment, and their differences from the live Deployment."""
+"""Decides the labels and annotations of a version's Deployment, and compares them with the live ones."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,25 +33,25 @@ _OWN_ANNOTATIONS = {
     *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, ADDED, GONE, INJECTED, PATCHED),
     *(COMPARE_OPTIONS, HOOK, HELM_HOOK),
 }
-"""Annotations that twgen decides. No version may be a hook: Argo CD deletes hooks before it recreates
-them."""
+"""Annotations that only twgen may set. A version must not be a hook, because Argo CD deletes hooks before it
+recreates them."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
 
 def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
-    """The labels of a version's Deployment."""
+    """The labels of a version's Deployment, including the policy's."""
     return {**spec.policy.deployment_labels, **selector_labels(spec.name, build_id), **MANAGED_BY}
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
-    """The annotations that twgen itself uses, and the policy's; an empty identity is not recorded."""
+    """The annotations from twgen itself and from the policy. An empty identity is not recorded."""
     annotations = dict(spec.policy.deployment_annotations)
     live, named_before = version.live, version.live.attached if version.live else ()
-    # an object that is being removed stays listed until it is gone, because nothing else records it
+    # an object that is being removed remains listed until it is gone, because nothing else records it
     unclear = [item for item in version.following if str(item) in named_before]
     names = [str(item) for item in (*version.attached, *version.replaced, *unclear)]
     if names or named_before:
-        # empty but not omitted: Argo CD does not notice if an annotation is no longer rendered
+        # it is rendered even if empty: Argo CD does not notice that an annotation is no longer rendered
         annotations[ATTACHED] = ",".join(names)
     if live and not set(live.gone).isdisjoint(names):
         annotations[GONE] = ""  # the object exists again
@@ -69,10 +69,10 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
 
 
 def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
-    """The fields that control how the target's pods are replaced; None removes a field.
+    """The fields that control how the target's pods are replaced. None removes a field.
 
-    A live field that the spec leaves out may be the team's own, so it is kept, except `minReadySeconds`,
-    which always comes from the spec.
+    If the spec omits a field, the live field is kept, because the team may have set it. Only
+    `minReadySeconds` always comes from the spec.
     """
     pace = {"minReadySeconds": None, **spec.pace}
     if live and waits_to_recreate(spec, live):
@@ -86,7 +86,7 @@ def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
-    """The annotations from the spec for the target's Deployment, and the list of injected names."""
+    """The annotations that the spec gives the target's Deployment, and the list of injected names."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     names = injection(spec.connection, identity, spec.policy.environment).names
     described = (spec.template.content.get("metadata") or {}).get("annotations") or {}
@@ -94,14 +94,14 @@ def described_annotations(spec: WorkerSpec) -> dict[str, str]:
 
 
 def recorded_annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations that a recorded Deployment keeps, with its list of injected names."""
+    """The annotations that a recorded Deployment keeps, including its list of injected names."""
     annotations = manifest["metadata"].get("annotations") or {}
     injected = {INJECTED: annotations[INJECTED]} if INJECTED in annotations else {}
     return {name: text for name, text in annotations.items() if name not in _OWN_ANNOTATIONS} | injected
 
 
 def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iterator[str]:
-    """Describe the changes to a live Deployment when its manifest is applied, except pods and replicas.
+    """Describe how applying its manifest would change a live Deployment, except its pods and replicas.
 
     An empty identity is not compared.
     """
@@ -112,7 +112,7 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
         yield "labels"
     recorded = version.recorded.manifest if version.recorded else None
     rendered = own_annotations(spec, version, identity)
-    # a version whose live manifest is rendered keeps all annotations except twgen's own
+    # if the live manifest itself is rendered, it keeps all annotations except twgen's own
     if recorded is not live:
         base = recorded_annotations(recorded) if recorded else described_annotations(spec)
         rendered = base | rendered

@@ -1,6 +1,6 @@
-"""Applies and undoes patches, which set some fields in the containers of live versions.
+"""Applies and undoes patches, which set some container fields of live versions.
 
-The replaced values are recorded only in an annotation of the Deployment itself.
+Only an annotation of the patched Deployment records the replaced values.
 """
 
 import json
@@ -11,15 +11,15 @@ from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")
-"""Fields that a patch replaces as a whole. In `env`, it replaces single variables."""
+"""Fields that a patch replaces completely. In `env`, it replaces single variables."""
 _LISTS = ("initContainers", "containers")
 _CONTAINER_TYPES = {"name": str, "image": str | None, "resources": dict | None, "env": list, "added": list}
 _VARIABLE_TYPES = {"name": str, "value": str, "valueFrom": dict}
 _DEEPEST = 9
-"""The most levels in an annotation: a `valueFrom` is at level 5, and adds at most 3."""
+"""The deepest nesting in an annotation: a `valueFrom` is at level 5, and adds at most 3 levels."""
 
 Containers = tuple[Mapping[str, Any], ...]
-"""The containers that a patch changes, each with its name and new fields."""
+"""The containers that a patch changes: the name and the new fields of each."""
 
 
 class Patched(NamedTuple):
@@ -27,12 +27,12 @@ class Patched(NamedTuple):
 
     template: dict[str, Any]
     replaced: list[dict[str, Any]]
-    """For each container: the previous fields (null if absent), the replaced variables in `env`, and the
-    names of new variables in `added`."""
+    """The previous fields of each container (null if a field was absent). `env` lists the replaced variables,
+    and `added` the names of new variables."""
 
 
 def reaching(containers: Iterable[Mapping[str, Any]], template: Mapping[str, Any]) -> Containers:
-    """The containers of a patch that exist in the pod template."""
+    """The patch's containers that exist in the pod template."""
     names = {container.get("name") for _, container in _containers(template)}
     return tuple(container for container in containers if container["name"] in names)
 
@@ -79,7 +79,7 @@ def patch_text(containers: Containers, replaced: list[dict[str, Any]]) -> str:
 def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping[str, Any], LivePatch | None]:
     """A live pod template without its patch, and the patch.
 
-    If the annotation is invalid, for example after an edit by hand, the template is returned unchanged, with
+    If the annotation is invalid, for example after a manual edit, this returns the template unchanged, and
     None.
     """
     try:
@@ -99,7 +99,7 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
 
 
 def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """Whether the containers in the annotation have the types that a patch has."""
+    """Whether the fields of the annotation's containers have the types that a patch writes."""
     return isinstance(containers, list) and all(
         _has_types(container, _CONTAINER_TYPES)
         and all(_has_types(variable, _VARIABLE_TYPES) for variable in container.get("env", ()))
@@ -116,7 +116,7 @@ def _has_types(value: Any, types: Mapping[str, Any]) -> bool:
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """Whether the value is nested at most this deep. Recursion over a deeper value would fail."""
+    """Whether the value has at most this many levels. Recursion over a deeper value would fail."""
     if not isinstance(value, dict | list):
         return True
     items = value.values() if isinstance(value, dict) else value
@@ -162,7 +162,7 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
 
 
 def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The fields of a patch that have other values in the live pod template."""
+    """The patched fields whose values in the live pod template differ from the patch."""
     live = {container.get("name"): (field, container) for field, container in _containers(template)}
     for container in containers:
         if container["name"] not in live:
@@ -171,7 +171,7 @@ def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]])
         place = f"spec.{field}"
         compared = compare({"spec": {field: [container]}}, {"spec": {field: [live_container]}})
         yield from compared.changed
-        # a patch sets these fields completely, so additions to them are edits
+        # a patch sets these fields completely, so anything added to them is an edit
         places = [f"{place}[{container['name']}].resources."] if "resources" in container else []
         places += [
             f"{place}[{container['name']}].env[{item['name']}]." for item in container.get("env") or ()

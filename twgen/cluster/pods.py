@@ -1,4 +1,4 @@
-"""Finds the pod template that was applied for a deployed version, and later changes by hand."""
+"""Finds the pod template that was applied for a deployed version, and later manual changes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,12 +46,12 @@ class Applied(NamedTuple):
     injected: frozenset[str]
     """The names that twgen injected into the template."""
     since: Comparison
-    """How the live template differs."""
+    """The differences between the live template and this one."""
     in_order: bool
-    """Whether the live template lists its items in the same order: another order would replace the pods."""
+    """Whether both templates list their items in the same order. A different order would replace the pods."""
 
     def fits(self, template: Mapping[str, Any]) -> bool:
-        """Whether `template` is the applied one and is still live, so that applying it changes nothing."""
+        """Whether `template` is the applied one and is still live. Applying it then changes nothing."""
         return self.template == template and self.in_order and not self.since.added and not self.since.changed
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
@@ -65,7 +65,10 @@ class Applied(NamedTuple):
 def applied_template(
     spec: WorkerSpec, live: LiveDeployment, remembered: RecordedDeployment | None
 ) -> Applied | None:
-    """The template that was applied for a live Deployment; None if neither spec nor Git has its hash."""
+    """The template that was applied for a live Deployment.
+
+    None if neither the spec nor the remembered Deployment has the hash that the live Deployment records.
+    """
     recorded = live.recorded
     content = _content(spec, live, remembered)
     if content is None:
@@ -93,9 +96,9 @@ def applied_template(
 def replaceable_injection(
     spec: WorkerSpec, live: LiveDeployment, applied: Applied | None
 ) -> frozenset[str] | None:
-    """The injected names in a live Deployment that may be replaced to follow the spec's connection.
+    """The injected names in a live Deployment that twgen may replace to apply the spec's connection.
 
-    None if it is unknown which names are the team's own, or if the connection needs a name that the team
+    None if it is unknown which names the team set itself, or if the connection needs a name that the team
     uses.
     """
     manifest = without_server_fields(live.recorded.manifest)
@@ -109,9 +112,9 @@ def replaceable_injection(
 
 
 def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | None:
-    """The live Deployment without the API server's defaults; None if its recorded hash does not match.
+    """The live Deployment without the API server's defaults, or None if its recorded hash does not match.
 
-    A default that the target's template writes out may also have been written out in earlier templates.
+    If the target's template contains a default explicitly, earlier templates may have contained it too.
     """
     for written in (None, spec.template.content):
         manifest = without_server_fields(live.recorded.manifest, written)
@@ -130,7 +133,7 @@ def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | N
 
 
 def fits_its_hash(live: LiveDeployment) -> bool:
-    """Whether the live pod template matches the recorded hash; True if no hash is recorded."""
+    """Whether the live pod template matches the recorded hash. True if no hash is recorded."""
     if not live.recorded.template_hash:
         return True
     manifest = without_server_fields(live.recorded.manifest)
@@ -148,7 +151,7 @@ def fits_its_hash(live: LiveDeployment) -> bool:
 
 
 def _order(pod: Mapping[str, Any]) -> list[list[Any]]:
-    """The names of the items, in order, in each list that injection changes."""
+    """The ordered names of the items in each list that injection changes."""
     owners = [(pod, ("volumes",)), *((item, ("env", "volumeMounts")) for item in pod.get("containers") or ())]
     return [
         [item.get("name") for item in owner.get(field) or ()] for owner, fields in owners for field in fields
@@ -169,7 +172,10 @@ def _content(
 
 
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
-    """The injection for the spec's connection if its hash is recorded, else the one found in the template."""
+    """The injection for the spec's connection if the template records that connection's hash.
+
+    Otherwise, the injection that is found in the template.
+    """
     recorded = live.recorded
     template = recorded.manifest["spec"]["template"]
     holders = holders_of(template)

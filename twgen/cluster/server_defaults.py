@@ -1,4 +1,4 @@
-"""Removes the fields that the API server and its controllers added to a live Deployment."""
+"""Removes the fields that the API server and its controllers have added to a live Deployment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKI
 
 # The defaults of apps/v1 and v1: defaults.go, and the generated file next to it, in k8s.io/kubernetes
 # pkg/apis/{apps,core}/v1.
-# A server does not distinguish an omitted default from a written one.
+# A server does not distinguish an omitted default from an explicit one.
 _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBE = {
     "timeoutSeconds": 1,
@@ -60,7 +60,7 @@ POD_TEMPLATE_DEFAULTS = {
         "volumes": [_VOLUME],
     },
 }
-"""A server's defaults in a pod template. The single item of a list applies to all items."""
+"""A server's defaults in a pod template. The single item of a list applies to all items of that list."""
 PACE_DEFAULTS = {
     "minReadySeconds": 0,
     "progressDeadlineSeconds": 600,
@@ -80,12 +80,13 @@ def without_server_fields(
 ) -> dict[str, Any]:
     """The manifest as a person would have written it, without defaults.
 
-    `written` is another pod template by the same authors. A default that it writes out is kept.
+    `written` is another pod template by the same authors. If it contains a default explicitly, the default is
+    kept.
     """
     annotations = manifest["metadata"].get("annotations") or {}
     own_annotations = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
     spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC, {"template": written or {}})
-    # if renders repeated the restart's time, an outdated render would undo the next restart
+    # if renders contained the restart time, an outdated render would undo the next restart
     if restart_is_by_hand(manifest["metadata"]):
         pod_metadata = spec["template"]["metadata"]
         marks = {name: text for name, text in pod_metadata["annotations"].items() if name != RESTARTED_AT}
@@ -94,7 +95,7 @@ def without_server_fields(
 
 
 def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
-    """The value without fields that equal their defaults, at any depth; fields in `written` are kept."""
+    """Remove fields that equal their defaults, at any depth. Fields in `written` are kept."""
     if isinstance(value, dict) and isinstance(defaults, dict):
         written_fields = written if isinstance(written, Mapping) else {}
         defaults = with_derived(defaults, value)
@@ -112,7 +113,7 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
 
 
 def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a live mapping, including those that depend on its other fields."""
+    """The defaults for a live mapping, including defaults that depend on the mapping's other fields."""
     if "imagePullPolicy" in live:
         return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
     if "serviceAccount" in live:
@@ -121,7 +122,7 @@ def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mappin
 
 
 def _counterpart(item: Any, index: int, written: Any) -> Any:
-    """The item in another list with the same name, or at the same index if the item has no name."""
+    """The item of the list `written` that has the same name, or the same index if `item` has no name."""
     items = written if isinstance(written, list) else []
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
@@ -135,7 +136,7 @@ def pull_policy(image: str) -> str:
     return "Always" if is_mutable else "IfNotPresent"
 
 
-# the API server identifies the items of a list by these fields: patchMergeKey in k8s.io/api/core/v1/types.go
+# the fields by which the API server identifies list items: patchMergeKey in k8s.io/api/core/v1/types.go
 _KEYS = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -151,12 +152,13 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 class Comparison(NamedTuple):
-    """The differences between a live pod template and the applied one, as paths of fields."""
+    """The differences between a live pod template and the applied one, as field paths."""
 
     changed: tuple[str, ...] = ()
-    """Applied fields that were changed or removed. Applying the template again restores them."""
+    """Applied fields that were changed or removed later. Applying the template again restores them."""
     added: tuple[str, ...] = ()
-    """Fields that are neither in the applied template nor a server's defaults. Applying again keeps them."""
+    """Live fields that are neither in the applied template nor server defaults. Applying the template again
+    keeps them."""
 
 
 def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:

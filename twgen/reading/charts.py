@@ -1,4 +1,4 @@
-"""Warns about mistakes in the files of a Helm chart that its output does not show."""
+"""Warns about mistakes in a Helm chart's files that the rendered output does not reveal."""
 
 import re
 import time
@@ -20,11 +20,14 @@ _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpass
 _OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
 _CHANGING = Rule("changing-template", "Each render gives another pod template, and so another version.")
 _MOST_BYTES = 2**20
-"""Only this much of each file is searched: a longer file contains data."""
+"""The most bytes of each file that are searched. A longer file contains data, not templates."""
 
 
 def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Problem]:
-    """Warn about each twgen placeholder that helm replaces with nothing; raises InvalidInput."""
+    """Warn about each twgen placeholder that helm replaces with an empty string.
+
+    Raises InvalidInput if a file cannot be read.
+    """
     if settings.kind != HELM or len(paths) != 1:
         return
     chart = Path(paths[0])
@@ -41,7 +44,8 @@ def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Pr
 def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     """Warn about each value in a worker's pods that differs between two renders of its chart.
 
-    The chart is rendered again only if it uses random functions or the time; raises InvalidInput.
+    The chart is rendered a second time only if it uses random functions or the time. Raises InvalidInput if
+    that fails.
     """
     if settings.kind != HELM or len(paths) != 1:
         return
@@ -49,12 +53,12 @@ def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[Worke
     uses_time = any(re.search(_TIME, text) for text in texts)
     if uses_time or any(re.search(_RANDOM, text) for text in texts):
         if uses_time:
-            time.sleep(1.0)  # so that even a time in whole seconds differs
+            time.sleep(1.0)  # a time in whole seconds must differ too
         yield from _differences(workers, read_input(settings, paths, Sources(), ledgers=False))
 
 
 def _is_for_helm(text: str, match: re.Match[str]) -> bool:
-    """Whether the placeholder is itself a template action, and not text inside one."""
+    """Whether the placeholder is itself a template action, not text inside another action."""
     return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
 
 
@@ -72,7 +76,10 @@ def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
-    """The chart's values, and its templates with subcharts. An archive is not read: it counts as random."""
+    """The chart's values and templates, including its subcharts.
+
+    An archive is not read: it counts as random.
+    """
     yield Path("values"), settings.values
     files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))
     for file in (

@@ -1,4 +1,4 @@
-"""Reads documents, and the records of twgen and its operator, from files, folders and stdin.
+"""Reads documents, twgen's own records and the operator's configuration, from files, folders and stdin.
 
 It also finds the line of each problem.
 """
@@ -53,13 +53,13 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Sources:
-    """Reads the files of documents. Stdin and pipes can be read only once, so their content is kept."""
+    """Reads files that contain documents. Stdin and pipes can be read only once, so their content is kept."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
     def keep(self, source: str, content: bytes) -> None:
-        """Keep the content of a source that is not a file."""
+        """Remember the content of a source that is not a file."""
         self._kept[source] = content
 
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
@@ -86,18 +86,17 @@ class Sources:
 
 
 class Documents(NamedTuple):
-    """The documents in all files, and a message for each file or folder that could not be read completely."""
+    """The documents in all files, and a message for each file or folder that was not read completely."""
 
     documents: tuple[Document, ...]
     unreadable: tuple[str, ...]
 
 
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
-    """Read all documents under the paths, in order; raises InvalidInput if there is none.
+    """Read all documents under the paths, in order. Raises InvalidInput if there are none.
 
-    Folders are read recursively, without hidden entries; `-` is stdin. Each file is read once, under the
-    first of its names. Entries that cannot be read, and paths without a document, are reported in
-    `unreadable`.
+    Folders are read recursively, except hidden entries. `-` means stdin. Each file is read once, under its
+    first name. The result's `unreadable` reports entries that cannot be read, and paths without a document.
     """
     paths = tuple(paths)
     read = _Read(sources)
@@ -124,17 +123,17 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
 
 @dataclass(eq=False, repr=False)
 class _Read:
-    """The documents that were read so far."""
+    """The documents that have been read so far."""
 
     sources: Sources
     documents: list[Document] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     budget: Budget = field(default_factory=Budget)
     _charts: set[PurePath] = field(default_factory=set)
-    """Charts that are already in `unreadable`: one message is enough for all files of a chart."""
+    """Charts for which `unreadable` already has a message. One message is enough for all files of a chart."""
 
     def add(self, file: str) -> bool:
-        """Read a file; returns whether it contained anything."""
+        """Read a file, and return whether it contained anything."""
         text, number = b"", len(self.documents)
         try:
             text = self.sources.text(file)
@@ -155,7 +154,7 @@ class _Read:
         return len(self.documents) > number
 
     def _refuse_too_many(self, file: str) -> None:
-        """Check the limit again, because the items of Lists count as documents too."""
+        """Check the limit again, because the items in a List also count as documents."""
         most = self.budget.limits.documents
         if len(self.documents) > most:
             del self.documents[most:]
@@ -163,9 +162,9 @@ class _Read:
 
 
 def ledger_folder(path: str) -> Path:
-    """The ledger folder for a path: inside a folder of specs, or next to a file.
+    """The ledger folder for a path. It is inside a folder of specs, or next to a file.
 
-    Raises InvalidInput if there is something else with that name.
+    Raises InvalidInput if something other than a folder has that name.
     """
     place = Path(path)
     folder = (place if path != STDIN and is_folder(path) else place.parent) / LEDGER_FOLDER
@@ -180,9 +179,10 @@ def ledger_folder(path: str) -> Path:
 
 
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
-    """A message `file:line: problem` about a file that is not valid YAML.
+    """A message of the form `file:line: problem` about a file that is not valid YAML.
 
-    It reports conflict markers if there are any, else the caller's message `instead`, else the error.
+    It reports conflict markers if there are any. Otherwise, it contains the caller's message `instead`, or
+    the error if `instead` is empty.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
@@ -203,15 +203,15 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
 def repository_root(file: str) -> Path | None:
     """The root folder of the Git repository that contains a file.
 
-    It must contain `.git`. Git itself also accepts a folder that only looks like a repository, and a commit
-    could add such a folder.
+    The root must contain `.git`. Git itself also accepts a folder that only looks like a repository, and a
+    commit could add such a folder.
     """
     folder = Path(os.path.realpath(file)).parent
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 def is_folder(path: str) -> bool:
-    """Whether the path is a folder; raises InvalidInput if it does not exist."""
+    """Whether the path is a folder. Raises InvalidInput if it does not exist."""
     if path == STDIN:
         return False
     try:
@@ -230,9 +230,9 @@ def _place(path: str) -> str:
 
 
 def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
-    """All document files below a folder, each with its name and its real path."""
+    """The name and the real path of each document file below a folder."""
     root = _place(folder)
-    # not recursive, because folders can be nested deeper than Python calls
+    # a loop instead of recursion, because folders can be nested deeper than Python calls
     ahead = [(folder, root, True)]
     while ahead:
         name, place, is_folder = ahead.pop()
@@ -243,7 +243,7 @@ def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Iterator[tuple[str, str, bool]]:
-    """The document files and folders in a folder, sorted: (name, real path, whether it is a folder)."""
+    """The document files and folders in a folder, sorted, as (name, real path, whether it is a folder)."""
     try:
         with os.scandir(folder) as listing:
             entries = sorted(
@@ -264,7 +264,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
             continue
         target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
         if entry.is_dir():
-            if not is_link:  # its files are read under their real path
+            if not is_link:  # the files behind a link are read under their real path
                 yield name, target, True
         elif is_document and entry.is_file():
             yield name, target, False
@@ -288,9 +288,9 @@ def located(
 ) -> tuple[Located, ...]:
     """Find the lines of problems, and sort the problems by line within each file.
 
-    Lines are counted from 1; None means that the problem has no line. A message that refers to another place
-    ends with that place: `the other is at pay.yaml:14`. If there are very many problems, only the first are
-    kept, with a note that there are more.
+    Lines are counted from 1. None means that the problem has no line. A message that refers to another
+    location ends with it: `the other is at pay.yaml:14`. If there are too many problems, only the first ones
+    are kept, with a note that there are more.
     """
     problems = tuple(shortened(tuple(problems), MOST_REPORTED_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
@@ -331,7 +331,7 @@ _SNAPSHOT_LIMITS = replace(WORLD, remedy="take a snapshot of fewer workers")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
-    """Read a snapshot file; raises StateUnavailable with its first problem."""
+    """Read a snapshot file. Raises StateUnavailable with the file's first problem."""
     from twgen.records.snapshot import parse_snapshot
 
     try:
@@ -348,7 +348,7 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 
 
 def read_operator_file(path: str, sources: Sources) -> Operator:
-    """Read the operator's configuration; raises InvalidDocuments with all its problems."""
+    """Read the operator's configuration. Raises InvalidDocuments with all problems."""
     from twgen.records.operator_config import parse_operator
     from twgen.specs.manifests import refusals_of_pod
 
@@ -361,7 +361,7 @@ def read_operator_file(path: str, sources: Sources) -> Operator:
 
 
 def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:
-    """The entries of Ledger documents by worker and build ID; raises InvalidDocuments."""
+    """The entries of Ledger documents, by worker and build ID. Raises InvalidDocuments with all problems."""
     from twgen.records.ledger import parse_ledgers
 
     places, problems = parse_ledgers(documents)
@@ -408,9 +408,9 @@ def ledger_files(
 ) -> tuple[Mapping[str, Path], list[str]]:
     """The ledger file for each worker, and a warning for each worker that is in several ledgers.
 
-    A worker that is recorded stays in its file. A new worker gets a file in the ledger next to its spec,
-    because a command that reads the spec also reads that ledger. `folder` is the ledger for specs that are
-    not in files.
+    A worker that is already recorded remains in its file. A new worker gets a file in the ledger next to its
+    spec, because a command that reads the spec also reads that ledger. `folder` is the ledger for specs that
+    do not come from files.
     """
     files: dict[str, dict[str, None]] = {}
     for place in recorded:
@@ -433,12 +433,12 @@ def ledger_files(
 
 
 def _is_kept(source: str) -> bool:
-    """Whether the source is a real file, and not stdin or a shell's pipe (`<(...)`)."""
+    """Whether the source is a real file, not stdin or a shell's pipe (`<(...)`)."""
     return is_file(source) and Path(source).is_file()
 
 
 def _nearness(file: str, ledger: Path) -> int:
-    """How many parent folders, from the root, a ledger file shares with its spec: more means nearer."""
+    """How many parent folders, counted from the root, a ledger file shares with the spec's ledger folder."""
     folder = PurePath(file).parent
     home = folder.parent if folder.name == LEDGER_FOLDER else folder
     common = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # keeps links

@@ -33,19 +33,19 @@ from twgen.yaml.source import DEFAULT, Budget, YamlError
 
 _PIECE = 64 * 2**10
 _MOST_MEMORY = 192 * 2**20
-"""Memory limit of one git process: a small compressed file in a commit can unpack to a huge one."""
+"""The memory limit of one git process. A small compressed file in a commit can decompress to a huge file."""
 _NOT_ALL = "git cannot read the whole history: the clone may be incomplete, or contain a huge file"
 _HEADER = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
-"""The first line of git's answer about an object. If the object is missing, git repeats the request."""
+"""The first line of git's response about an object. If the object is missing, git repeats the request."""
 _SAFE = (
-    # the repository's own settings could make git run programs and contact servers
+    # without these, the repository's own settings could make git run programs and contact servers
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
-    # larger files are streamed, and not compared
+    # git streams larger files and does not compare them
     *("-c", "core.bigFileThreshold=16m"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
-    # settings may allow a protocol despite protocol.allow, and an older git fetches missing objects
+    # settings may allow a protocol despite protocol.allow, and an older git would fetch missing objects
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -58,7 +58,10 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 
 class HistoryEnds(Exception):
-    """The Git history cannot be read any further. The message is the reason, as the end of a sentence."""
+    """The Git history cannot be read any further.
+
+    The message is the reason; it becomes the end of a sentence.
+    """
 
 
 class Commit(NamedTuple):
@@ -66,13 +69,13 @@ class Commit(NamedTuple):
 
     id: str
     parent: str
-    """The first parent; empty for a root commit."""
+    """The first parent, or empty for a root commit."""
     path: str
-    """The file's path in this commit, relative to the root of the repository."""
+    """The file's path in this commit, relative to the repository's root."""
 
 
 class Repository:
-    """Reads a Git repository until `ends` on the clock time.monotonic; later reads raise HistoryEnds."""
+    """Reads a Git repository until `ends` on the clock time.monotonic. Later reads raise HistoryEnds."""
 
     def __init__(self, root: Path, ends: float) -> None:
         program = program_on_path("git")
@@ -104,7 +107,7 @@ class Repository:
     def commits_of(self, path: str, *, first_parents: bool) -> Iterator[Commit]:
         """The commits that changed a file, newest first. Renames are followed.
 
-        `first_parents` limits them to the branch itself, and counts a merge as one change.
+        `first_parents` limits the commits to the branch itself, and counts a merge as one change.
         """
         form = "--format=%x01%H %P"
         branch = ("--first-parent", "-m") if first_parents else ()
@@ -113,7 +116,7 @@ class Repository:
             commit, parent = "", ""
             for piece in _split(output):
                 if piece.startswith(b"\x01"):
-                    if commit:  # git lists no file for a merge
+                    if commit:  # git lists no files for a merge
                         yield Commit(commit, parent, path)
                     commit, _, parents = piece[1:].decode().partition(" ")
                     parent = parents.partition(" ")[0]
@@ -125,7 +128,7 @@ class Repository:
                 yield Commit(commit, parent, path)
 
     def files_at(self, commit: str, paths: Sequence[str]) -> Iterator[str]:
-        """The regular files in a commit at or below these paths; `.` means all files."""
+        """The regular files in a commit at or below these paths. `.` means all files."""
         below = () if "." in paths else paths
         with self._asking("ls-tree", "-r", "-z", commit, "--", *below) as output:
             for entry in _split(output):
@@ -134,7 +137,7 @@ class Repository:
                     yield os.fsdecode(name)
 
     def content(self, commit: str, path: str, most: int) -> bytes | None:
-        """The content of a file in a commit; None if it does not exist or is larger than `most` bytes."""
+        """The content of a file in a commit, or None if it does not exist or is larger than `most` bytes."""
         requests, answers = self._contents
         if "\n" in path:
             return None
@@ -160,7 +163,7 @@ class Repository:
 
     @cached_property
     def _contents(self) -> tuple[IO[bytes], IO[bytes]]:
-        """The input and output of a git process that returns the contents of files."""
+        """The input and output of a git process that returns file contents."""
         process = self._start("cat-file", "--batch")
         return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
@@ -170,12 +173,12 @@ class Repository:
         try:
             yield cast("IO[bytes]", process.stdout)
             self._in_time()
-            # after a failure, the output may be incomplete, such as a worker without its policy
+            # after a failure, the output may be incomplete and, for example, lack a worker's policy
             if process.wait():
                 raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
-            process.communicate()  # closes the pipes: otherwise, each commit would leave two open files
+            process.communicate()  # closes the pipes; otherwise, each commit would leave two open files
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()
@@ -204,7 +207,7 @@ class Repository:
 
 
 def _split(output: IO[bytes]) -> Iterator[bytes]:
-    """Split the output at zero bytes, as it arrives."""
+    """Split the output at null bytes while it arrives."""
     remainder = b""
     while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
         *whole, remainder = (remainder + piece).split(b"\0")
@@ -217,7 +220,7 @@ _HEAD = "HEAD"
 
 
 class SpecSources(NamedTuple):
-    """How the current specs were read. The specs in commits are read the same way."""
+    """How the current specs were read. Specs in commits are read in the same way."""
 
     paths: Sequence[str]
     rule: NamespaceRule
@@ -227,10 +230,10 @@ class SpecSources(NamedTuple):
 def read_history(
     spec: WorkerSpec, build_ids: frozenset[str], sources: SpecSources, ends: float, without_repository: str
 ) -> GitHistory:
-    """Find the versions with these build IDs in the commits of the worker's spec.
+    """Find the versions with these build IDs in the commits that changed the worker's spec.
 
-    It stops at `ends` on the clock time.monotonic. `without_repository` is the reason to give if there is no
-    repository.
+    The search stops at `ends` on the clock time.monotonic. `without_repository` is the reason that is
+    reported if there is no repository.
     """
     file = spec.document.source
     if file == STDIN:
@@ -266,11 +269,11 @@ class _Run(NamedTuple):
     """The newest commit that changed the file."""
     oldest: Commit
     last: str
-    """The newest commit with this version, even if it did not change the file."""
+    """The newest commit that contains this version, even if the commit did not change the file."""
 
 
 class _Walk:
-    """Searches the commits of the file with one worker's spec, newest first."""
+    """Searches the commits that changed the file with one worker's spec, newest first."""
 
     def __init__(self, repository: Repository, spec: WorkerSpec, sources: SpecSources) -> None:
         self._repository = repository
@@ -278,21 +281,22 @@ class _Walk:
         self._sources = sources
         self._file = _below(repository, spec.document.source)
         self._build_ids: dict[Commit, str] = {}
-        """The build ID in each commit that was read, because the second search meets most commits again."""
+        """The build ID in each commit that was read. The second search reaches most of them again."""
 
     def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
-        """The worker's spec with each of these versions, as last deployed; newest version first.
+        """The worker's spec as it last described each of these versions. The newest version comes first.
 
-        Connection and policy come from the last commit with the version, because changes to them reach a live
-        target. The names of variables, and a connection that is only for new versions, come from the first
-        commit. Commits of the branch itself are preferred, because they were deployed: a commit of a branch
-        that was merged later may contain other connections.
+        Connection and policy come from the last commit with the version, because changes to them affect a
+        live target. The names of variables come from the first commit. If only new versions use a changed
+        connection, the connection comes from the first commit too. Commits of the branch itself are
+        preferred, because they were deployed. A commit from a branch that was merged later may contain other
+        connections.
         """
         missing = set(build_ids)
         for run in chain(self._runs(first_parents=True), self._runs(first_parents=False)):
             if run.build_id not in missing:
                 continue
-            # if branches were merged, the commit that is listed before may have another version
+            # if branches were merged, the commit that is listed before this one may have another version
             commits = filter(None, (run.last, run.newest.id))
             workers = (self._worker_at(commit, run.newest.path) for commit in commits)
             last = next((worker for worker in workers if worker and worker.build_id == run.build_id), None)
@@ -327,7 +331,7 @@ class _Walk:
             yield run
 
     def _worker_at(self, commit: str, path: str) -> WorkerSpec | None:
-        """The worker's spec and connection in a commit; `path` is the file of the spec there."""
+        """The worker's spec and connection in a commit. `path` is the spec's file in that commit."""
         budget = Budget()
         files = self._files_at(commit, path)
         worker = self._worker_of(
@@ -342,7 +346,7 @@ class _Walk:
         return names.get(self._spec.worker_deployment)
 
     def _files_at(self, commit: str, path: str) -> Iterator[str]:
-        """The files in a commit that belong to today's paths, or to their folders before a rename."""
+        """The files in a commit below the current paths, or below the folders that were renamed to them."""
         file_today, file_then = PurePosixPath(self._file), PurePosixPath(path)
         tops = {file_then}
         for top in (_below(self._repository, name) for name in self._sources.paths if name != STDIN):
@@ -376,6 +380,6 @@ class _Walk:
 
 
 def _below(repository: Repository, path: str) -> str:
-    """A path relative to the root of the repository; `.` if it is the root or not inside."""
+    """A path relative to the repository's root, or `.` if it is the root itself or outside the repository."""
     resolved = Path(os.path.realpath(path))
     return str(resolved.relative_to(repository.root)) if resolved.is_relative_to(repository.root) else "."

@@ -1,4 +1,4 @@
-"""Finds intents that Argo CD has applied without running their hooks."""
+"""Finds intents that Argo CD has applied without running the hooks."""
 
 import asyncio
 from collections import defaultdict
@@ -26,22 +26,22 @@ from twgen.versioning.names import rollout_name
 APPLICATION_API = "argoproj.io/v1alpha1"
 USUAL_NAMESPACE = "argocd"
 _MOST_APPLICATIONS = 500
-"""Read at most this many applications per check."""
+"""The most applications that are read per check."""
 _SHARES = 4
-"""An application that does not answer may take this fraction (1/4) of the time of a check."""
+"""Waiting for one application may take at most this fraction (1/4) of a check's time."""
 
 Read = Callable[[str, Deadline], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Reads applications by the name in the tracking annotation of their objects."""
+"""Reads applications by the name in their objects' tracking annotation."""
 
 
 async def with_skipped_hooks(
     records: RolloutsInCluster, read: Read, seconds: float, now: datetime
 ) -> RolloutsInCluster:
-    """Add the intents whose hooks Argo CD has skipped to the records.
+    """Find the intents whose hooks Argo CD has skipped, and add them to the records.
 
     If an application cannot be read, its hooks do not count as skipped. `read` finds the applications with a
-    name, and raises StateUnavailable or OutOfTime. All reads together may take `seconds`, and each a fraction
-    of that; the remaining applications are read at the next check.
+    name, and raises StateUnavailable or OutOfTime. All reads together may take `seconds`, and each read a
+    fraction of that time. The next check reads the remaining applications.
     """
     asked = _asked(records, now)
     deadline, turns = Deadline(seconds), asyncio.Semaphore(AT_ONCE)
@@ -82,8 +82,8 @@ async def with_skipped_hooks(
 def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]:
     """The intents whose hooks may have been skipped, by application, in the order in which to read them.
 
-    Anyone who may write intents can name any number of applications. So the namespaces take turns, and each
-    starts with a different application every minute.
+    Anyone who may write intents can name any number of applications. The namespaces therefore take turns, and
+    each namespace starts with a different application every minute.
     """
     status_of = {status.worker: status for status in records.statuses}
     intents_of: defaultdict[str, list[Intent]] = defaultdict(list)
@@ -93,8 +93,8 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
         since, status = records.jobless.get(worker), status_of.get(worker)
         if not (intent.has_hook and intent.argocd_name and since) or may_hook_come(since, now):
             continue
-        # a rollout by tick ends like this if another client replaces the intent, which removes tick's
-        # annotation
+        # if another client replaces the intent, tick's annotation is lost, and tick's rollout ends with
+        # ROLLOUT_ENDED
         is_idle = (
             is_of(status, intent)
             and status.reason != RoutingReason.ROLLOUT_ENDED
@@ -114,9 +114,9 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
 async def applications_called(
     client: KubernetesClient, argocd_namespace: str, tracked_as: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]]:
-    """Read the applications with this name from the cluster; raises StateUnavailable or OutOfTime.
+    """Read the applications with this name from the cluster. Raises StateUnavailable or OutOfTime.
 
-    An application outside the namespace of its Argo CD is tracked as <namespace>_<name>.
+    An application outside Argo CD's own namespace is tracked as <namespace>_<name>.
     """
     namespace, _, name = tracked_as.rpartition("_")
     query = {"fieldSelector": f"metadata.name={name}"}
@@ -125,7 +125,7 @@ async def applications_called(
         status, answer = await client.ask("GET", path, deadline, query=query)
         if status == HTTPStatus.OK:
             return listed(path, answer)
-    # the account may lack permission to list them in all namespaces
+    # the account may lack permission to list applications in all namespaces
     path = path_of(APPLICATION_API, "Application", quote(namespace or argocd_namespace), quote(name))
     found = await read_path(client, path, deadline, may_be_absent=True)
     return [found] if found else []

@@ -1,6 +1,6 @@
-"""Reads from Kubernetes: paths and lists, the objects of one worker, and the rollouts in all namespaces.
+"""Reads from Kubernetes: paths and lists, one worker's objects, and the rollouts in all namespaces.
 
-The objects in one namespace can never prevent twgen from reading the others.
+The objects in one namespace can never prevent twgen from reading other namespaces.
 """
 
 import asyncio
@@ -45,26 +45,26 @@ _FORBIDDEN = "cannot be read: the account needs the verb list on {} in this name
 
 
 class ClusterReader:
-    """Reads workers from Kubernetes within one deadline; lists each namespace's Deployments only once.
+    """Reads workers from Kubernetes within one deadline. Each namespace's Deployments are listed only once.
 
-    Every method raises StateUnavailable or OutOfTime.
+    Every method may raise StateUnavailable or OutOfTime.
     """
 
     def __init__(self, client: KubernetesClient, deadline: Deadline, namespace: str = "") -> None:
         self.client = client
         self.deadline = deadline
         self.namespace = namespace
-        """A namespace to list even if no spec is in it, to find Deployments of removed workers; may be
+        """A namespace to list even if it contains no spec, to find removed workers' Deployments. It may be
         empty."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
         self._scaling: dict[str, asyncio.Task[tuple[Sequence[Autoscaler], str]]] = {}
 
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        """The Deployments of all workers in a namespace, by the label that names the worker."""
+        """The Deployments of all workers in a namespace, by the label that contains the worker's name."""
         return await shared(self._listing, namespace, lambda: self._list(namespace))
 
     async def autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
-        """The autoscalers of Deployments in a namespace, and an error if some kinds could not be read."""
+        """The Deployments' autoscalers in a namespace, and an error if some kinds could not be read."""
         return await shared(self._scaling, namespace, lambda: self._autoscalers(namespace))
 
     async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
@@ -96,7 +96,8 @@ class ClusterReader:
                 yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(deployments))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        # selects only by this label, to find Deployments whose other labels were removed by hand
+        # this is the only label in the selector, so that Deployments are found even if other labels were
+        # removed manually
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
             if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
@@ -116,7 +117,10 @@ class ClusterReader:
     async def pod_problems(
         self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
     ) -> Mapping[str, str]:
-        """Why the newest Pod of a version does not run, by build ID; only versions with a problem."""
+        """Why the newest Pod of a version does not run, by build ID.
+
+        Versions without a problem are omitted.
+        """
         if not deployments:
             return {}
         build_ids = {
@@ -128,7 +132,7 @@ class ClusterReader:
             pods = await self.client.pods(spec.namespace, selector, self.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
-        # Pods of the same second are also sorted by name, so that every call picks the same Pod
+        # Pods of the same second are also sorted by name, so that every call chooses the same Pod
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
             build_ids[label]: pod
@@ -158,7 +162,10 @@ class ClusterReader:
 
 
 def _autoscaler(kind: str, item: Manifest) -> Autoscaler | None:
-    """The autoscaler of a Deployment; None if it has another target, a KEDA owner, or is being deleted."""
+    """The object as a Deployment's autoscaler.
+
+    None if its target is not a Deployment, KEDA owns it, or it is being deleted.
+    """
     target_kind, target = (value_at(item, "spec", "scaleTargetRef", field) for field in ("kind", "name"))
     owners = value_at(item, "metadata", "ownerReferences") or ()
     is_owned = any(owner.get("kind") == SCALED_OBJECT.kind for owner in owners)
@@ -184,7 +191,10 @@ def _replay_run(job: Manifest) -> ReplayRun:
 async def read_gate_input(
     spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
 ) -> bytes | None:
-    """The input of a worker's gate, from its spec or from a ConfigMap or Secret; None if it has none."""
+    """The input of a worker's gate, or None if there is no input.
+
+    It comes from the spec, or from a ConfigMap or a Secret.
+    """
     gate = spec.rollout.gate
     if not gate or not gate.input_from:
         return None if not gate or gate.input is None else json.dumps(gate.input).encode()
@@ -202,9 +212,10 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """Why a Pod does not run, in the words of its status; empty if no problem is known.
+    """Why a Pod does not run, in the words of the Pod's status, or empty if no problem is known.
 
-    The text continues "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
+    The text continues a sentence that begins with "its newest Pod", for example
+    `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
@@ -215,7 +226,7 @@ def pod_problem(pod: Manifest) -> str:
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
-            waiting.pop("message", None)  # its seconds would make every read look like a change
+            waiting.pop("message", None)  # it counts seconds, so every read would look like a change
         waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_why(last, f'exit code {code}')}"
@@ -247,7 +258,10 @@ async def read_path(
     may_be_absent: bool = False,
     **how: Any,
 ) -> Mapping[str, Any]:
-    """Read the object or list at a path with `client.ask`; empty if it is absent and `may_be_absent`."""
+    """Read the object or list at a path. The arguments `how` are for `client.ask`.
+
+    The result is empty if the object does not exist and `may_be_absent` is true.
+    """
     status, answer = await client.ask("GET", path, deadline, query=query, **how)
     if status == HTTPStatus.NOT_FOUND and may_be_absent:
         return {}
@@ -259,7 +273,7 @@ async def read_path(
 async def read_config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
-    """Read a ConfigMap; empty if it does not exist."""
+    """Read a ConfigMap. The result is empty if the ConfigMap does not exist."""
     return await read_path(client, path_of("v1", "ConfigMap", namespace, name), deadline, may_be_absent=True)
 
 
@@ -271,13 +285,14 @@ def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
 _OF_A_PAGE = Limits(text_bytes=12 * 2**20, bytes=12 * 2**20, nodes=600_000)
-"""A ConfigMap, which has at most 1.5 MiB, can take 9 MiB as JSON, because `<` is written with six bytes."""
+"""A page must have room for one ConfigMap. A ConfigMap has at most 1.5 MiB, but up to 9 MiB as JSON, because
+`<` is escaped as six bytes."""
 _OF_A_NAMESPACE = 8 * _OF_A_PAGE.bytes
 _LEAST = 2**12
-"""The bytes that an object counts at least, so that the number of objects in a namespace is limited too."""
+"""Each object counts as at least this many bytes, which also limits the number of objects in a namespace."""
 
 
-async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
+async def rollout_objects(  # noqa: PLR0913 - each is a part of the request
     client: KubernetesClient,
     kind: Literal["ConfigMap", "Job"],
     namespace: str,
@@ -286,11 +301,11 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the question
     *,
     only: Part | None = None,
 ) -> AsyncIterator[Manifest]:
-    """Read the objects with the label of rollouts in a namespace (empty for all), page by page.
+    """Read the objects with the rollout label in a namespace (empty for all namespaces), page by page.
 
-    If a page is too large, it is read again with half as many objects. Single objects that are too large, and
-    the rest of a namespace that contains too much, are left out; `skip` is called with a sentence about each.
-    Raises StateUnavailable or OutOfTime.
+    If a page is too large, it is read again with half as many objects. An object that is too large is
+    skipped, and so is the rest of a namespace that contains too much. `skip` is called with a sentence about
+    each of them. Raises StateUnavailable or OutOfTime.
     """
     path = path_of("batch/v1" if kind == "Job" else "v1", kind, namespace)
     most = size = _PAGE_OF_METADATA if only else _PAGE
@@ -341,7 +356,7 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 ) -> dict[str, Any]:
     page = await read_path(client, path, deadline, query, only=only, budget=budget)
     if only and isinstance(items := page.get("items"), list):
-        # items that contain only metadata have a kind of their own
+        # items that contain only metadata have a different kind
         page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
     return {**page, "items": listed(path, page)}
 
@@ -349,12 +364,12 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 async def _names(
     client: KubernetesClient, path: str, query: Mapping[str, str], deadline: Deadline
 ) -> dict[str, Any]:
-    """Read only the `names` of a page's objects, to report them and continue after them."""
+    """Read only the `names` of a page's objects, to report these objects and continue with the next page."""
     with suppress(Unreadable):
         page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only=Part.METADATA)
         names = [f"{_namespace(item)}/{item['metadata']['name']}" for item in page["items"]]
         return {"metadata": page.get("metadata"), "names": names}
-    # the metadata may be nested too deep for the JSON parser
+    # the metadata may be nested too deeply for the JSON parser
     query = {**query, "includeObject": "None"}
     table = await read_path(client, path, deadline, query, only=Part.NAME, budget=Budget(_OF_A_PAGE))
     names = [str(row["cells"][0]) for row in table.get("rows") or () if value_at(row, "cells")]
@@ -368,11 +383,14 @@ def _namespace(item: Mapping[str, Any]) -> str:
 async def list_rollouts(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> list[RolloutMetadata]:
-    """The rollouts by tick in a namespace (empty for all); raises StateUnavailable or OutOfTime."""
+    """The rollouts that tick runs in a namespace (empty for all namespaces).
+
+    Raises StateUnavailable or OutOfTime.
+    """
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
     versions: dict[tuple[str, str], str] = {}
-    # skipped objects are not reported here, because each check also lists them, and reports them
+    # skipped objects are not reported here, because each check lists and reports them too
     async for item in rollout_objects(
         client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA
     ):
@@ -398,5 +416,5 @@ async def list_rollouts(
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
-    """The key that an intent and its status share: the namespace and the label of the rollout."""
+    """The key that an intent and its status share: the namespace and the rollout label."""
     return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))

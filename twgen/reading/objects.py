@@ -1,4 +1,4 @@
-"""Reads a cluster's objects by kind: objects attached to versions, and objects to import."""
+"""Reads objects from a cluster by kind: objects attached to versions, and objects to import."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from twgen.versioning.pod_references import referenced_objects
 async def attached_objects(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> list[AttachedInCluster]:
-    """The live objects that twgen attached to a worker's versions, of the kinds that its intent names."""
+    """The live objects that twgen attached to a worker's versions, of the kinds in the worker's intent."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     labels = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
     objects = []
@@ -42,9 +42,9 @@ async def attached_objects(
 async def read_attached(
     client: KubernetesClient, kinds_by_namespace: Mapping[str, Iterable[GroupKind]], deadline: Deadline
 ) -> dict[str, AttachedRead]:
-    """The live objects that twgen attached to versions, of these kinds in each namespace.
+    """The live objects of these kinds that twgen attached to versions, by namespace.
 
-    Each kind needs one LIST. If the account may not list a kind, the others are still read.
+    Each kind needs one LIST request. If the account may not list a kind, the other kinds are still read.
     """
     read_by_namespace = {}
     for namespace, kinds in sorted(kinds_by_namespace.items()):
@@ -66,10 +66,10 @@ async def _objects_of_kind(
     if kind.group:
         group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
         if not group:
-            return []  # its CustomResourceDefinition is not installed
+            return []  # the kind's CustomResourceDefinition is not installed
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
     path = path_of(api_version, kind.kind, namespace)
-    # twgen guesses the plural of kinds that the operator adds, so if a path does not exist, that is an error
+    # twgen guesses the plural of kinds that the operator adds, so a path that does not exist is an error
     query = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
     answer = await read_path(client, path, deadline, query, may_be_absent=kind in KINDS)
     return [
@@ -88,7 +88,7 @@ async def _objects_of_kind(
 
 
 def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
-    """The conditions in an object's status; items without the usual shape are left out."""
+    """The conditions in an object's status. Items that are not mappings are skipped."""
     conditions = value_at(item, "status", "conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if isinstance(condition, dict):
@@ -103,15 +103,15 @@ class ToImport(NamedTuple):
     absent: list[str]
     """The controller's kinds that the API server does not have."""
     unread: list[str]
-    """Errors of objects that belong to a named Deployment but could not be read."""
+    """The errors for objects that belong to a named Deployment but could not be read."""
 
 
 async def objects_to_import(
     client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
 ) -> ToImport:
-    """Read the controller's objects, all Deployments of versions, and these Deployments with their objects.
+    """Read the controller's objects, all versions' Deployments, and the named Deployments with their objects.
 
-    Raises StateUnavailable if a named Deployment does not exist, or if it or an object of the controller
+    Raises StateUnavailable if a named Deployment does not exist, or if it or one of the controller's objects
     cannot be read.
     """
     objects: list[Mapping[str, Any]] = []
@@ -138,7 +138,7 @@ async def _objects_of(
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Read the autoscalers and budgets of these Deployments, and the ConfigMaps that their pods use.
 
-    Also returns the errors of objects that could not be read.
+    Also returns the errors for objects that could not be read.
     """
     objects: list[Mapping[str, Any]] = []
     unread: list[str] = []
@@ -167,7 +167,7 @@ async def _objects_of(
 async def _of_kind(
     client: KubernetesClient, namespace: str, kind: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]] | None:
-    """The objects of a kind, under any of its names; None if the API server does not have the kind."""
+    """The objects of a kind, under any name of the kind, or None if the API server does not have the kind."""
     objects_by_name: dict[str, Mapping[str, Any]] | None = None
     for name_of_kind in names_of_kind(kind):
         path = path_of(CONTROLLER_API, name_of_kind, namespace)
@@ -176,7 +176,7 @@ async def _of_kind(
             continue
         objects_by_name = objects_by_name or {}
         for item in listed(path, answer):
-            # after the controller has converted an object to the new kind, it keeps the old one too
+            # when the controller converts an object to the new kind, it also keeps the old object
             marks = {"apiVersion": CONTROLLER_API, "kind": name_of_kind}
             objects_by_name.setdefault(item["metadata"]["name"], {**item, **marks})
     return None if objects_by_name is None else list(objects_by_name.values())

@@ -1,4 +1,4 @@
-"""Reads the rollouts in a cluster: whether one may continue, and the statuses of all."""
+"""Reads the rollouts in a cluster: whether a rollout may continue, and the statuses of all rollouts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,19 +41,19 @@ _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _BY_TICK = "`twgen tick` begins it within seconds if its OperatorConfig sets tick.rollouts to true"
 _OF_A_NAMESPACE = Limits(remedy="twgen does not read the other rollouts in this namespace")
-"""Limits what is read per namespace, so that one namespace cannot use up the time and memory for the
+"""Limits how much is read per namespace, so that one namespace cannot use up the time and memory for the
 others."""
 
 
 async def read_intent(
     client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent with this name and hash (any hash if empty); None if it does not exist.
+    """The intent with this name and hash (any hash if empty), or None if it does not exist.
 
-    Raises InvalidInput if it was edited by hand.
+    Raises InvalidInput if the intent was edited manually.
     """
     manifest = await read_config_map(client, namespace, name, deadline)
-    # an intent with another hash is not parsed: another release of twgen may have written it
+    # an intent with another hash is not parsed, because another twgen release may have written it
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None
@@ -62,7 +62,7 @@ async def read_intent(
 async def read_rollout_status(
     client: KubernetesClient, namespace: str, worker: str, deadline: Deadline
 ) -> RolloutStatus | None:
-    """The status of a worker's rollout, if there is one yet."""
+    """The status of a worker's rollout, or None if there is none yet."""
     manifest = await read_config_map(client, namespace, rollout_status_name(worker), deadline)
     return parse_rollout_status(manifest) if manifest else None
 
@@ -70,7 +70,7 @@ async def read_rollout_status(
 async def read_reported(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> tuple[tuple[PendingRequest, ...], Mapping[str, str]]:
-    """People's requests, in the order in which they are answered, and the entries of the status."""
+    """People's requests, in the order in which twgen answers them, and the status's entries."""
     name = rollout_status_name(intent.worker)
     manifest = await read_config_map(client, intent.namespace, name, deadline)
     requests = tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
@@ -78,7 +78,7 @@ async def read_reported(
 
 
 def specs_of(intent: Intent) -> Specs:
-    """Parse the specs in an intent; raises UnusableIntent if this release parses them differently."""
+    """Parse the specs in an intent. Raises UnusableIntent if this release parses them differently."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the render has already checked these kinds against the operator's list
@@ -103,13 +103,16 @@ def specs_of(intent: Intent) -> Specs:
 
 
 class RolloutReader:
-    """Reads from the cluster whether a rollout may continue. Every method raises the client's errors."""
+    """Reads from the cluster whether a rollout may continue. Every method may raise the client's errors."""
 
     def __init__(self, client: KubernetesClient, intent: Intent, *, in_place_of_hook: bool = False) -> None:
-        """`in_place_of_hook`: the rollout replaces a skipped hook, and stops if the hook gets a Job."""
+        """`in_place_of_hook` means that the rollout replaces a skipped hook.
+
+        It stops if the hook gets a Job.
+        """
         self._client, self._intent, self._in_place_of_hook = client, intent, in_place_of_hook
         self._alone_at = ""
-        """The intent's resource version when no earlier rollout was left; empty before that."""
+        """The intent's resource version when a read first found no earlier rollout, or empty before that."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Read whether the intent has changed, and whether an earlier rollout still runs."""
@@ -118,8 +121,8 @@ class RolloutReader:
         own_job: Mapping[str, Any] | None = None
         if not self._alone_at:
             own_job, jobs, pods = await self._jobs_and_pods(deadline)
-        # read after the Jobs: an intent is applied before its Job, so if it is current, all other Jobs are
-        # older
+        # the intent is read after the Jobs: an intent is applied before its Job, so if the intent is current,
+        # all other Jobs are older
         manifest = await read_config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if manifest and INTENT_HASH not in annotations:
@@ -133,7 +136,7 @@ class RolloutReader:
             return RolloutInCluster(is_superseded=True)
         version = str(value_at(manifest, "metadata", "resourceVersion"))
         if self._alone_at not in {"", version}:
-            # the intent has changed, possibly to another one and back, so other rollouts may have begun
+            # the intent has changed, possibly to another intent and back, so other rollouts may have begun
             self._alone_at = ""
             return await self.read(deadline)
         self._alone_at = "" if jobs or pods or self._in_place_of_hook else version
@@ -146,10 +149,10 @@ class RolloutReader:
     async def _jobs_and_pods(
         self, deadline: Deadline
     ) -> tuple[Mapping[str, Any] | None, list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """The newest Job of this intent, the worker's other Jobs, and the running Pods of those.
+        """This intent's newest Job, the worker's other Jobs, and the running Pods of those other Jobs.
 
-        An intent has two Jobs if it was rendered again with another image. All their Pods agree which Job is
-        newer. A Pod of the older Job is itself among the older Pods, so it waits until it is stopped.
+        An intent has two Jobs if it was rendered again with another image. All their Pods agree on which Job
+        is newer. A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
         """
         namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
         jobs = await read_list(self._client, path_of("batch/v1", "Job", namespace), deadline, selected)
@@ -161,7 +164,7 @@ class RolloutReader:
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            # in place of a hook, this rollout has no Pod
+            # a rollout in place of a hook has no Pod
             and (
                 self._in_place_of_hook
                 or not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
@@ -178,21 +181,23 @@ class RolloutsInCluster(NamedTuple):
 
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
-    """The statuses that rollouts wrote, by worker. If a rollout's Jobs have all ended, its status says so."""
+    """The statuses that rollouts wrote, sorted by worker. If all Jobs of an unfinished rollout have ended,
+    the rollout's status here says so."""
     shown: tuple[RolloutStatus, ...]
-    """The same for people and for programs that follow rollouts, including rollouts that have not begun."""
+    """The statuses for people, and for programs that follow rollouts. They include rollouts that have not
+    begun."""
     unusable: tuple[str, ...]
-    """Errors of intents that cannot be carried out, and of statuses and Jobs that cannot be read."""
+    """The errors for intents that cannot be carried out, and for statuses and Jobs that cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
-    """The newest Job of each intent, if it has ended, by namespace and intent hash."""
+    """Each intent's newest Job, if it has ended, by namespace and intent hash."""
     jobless: Mapping[str, datetime] = {}
-    """The workers whose intent needs a Job but has none, and the time of the intent's last change."""
+    """The workers whose intent needs a Job but has none, with the time of the intent's last change."""
     skipped: frozenset[str] = frozenset()
-    """The workers among them whose hook Argo CD has skipped, if that was checked."""
+    """The workers in `jobless` whose hook Argo CD has skipped. It is empty if that was not checked."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
-    """Each intent with its worker's spec, and errors of intents that cannot be used."""
+    """Each intent with its worker's spec, and the errors for intents that cannot be used."""
     specs, unusable = [], []
     for intent in intents:
         try:
@@ -209,11 +214,11 @@ def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, Work
 async def rollouts_in_cluster(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
-    """Read the rollouts in a namespace, or in all namespaces if it is empty."""
+    """Read the rollouts in a namespace, or in all namespaces if `namespace` is empty."""
     jobs: list[Mapping[str, Any]] | None = None
     unusable: list[str] = []
     try:
-        # read before the statuses: a Job that has ended by then has already written its status
+        # Jobs are read before statuses: a Job that had ended by then had already written its status
         jobs = oldest_first(
             [job async for job in rollout_objects(client, "Job", namespace, deadline, unusable.append)]
         )
@@ -255,7 +260,7 @@ async def rollouts_in_cluster(
 
 
 def _has_job(intent: Intent, own_jobs: Sequence[Mapping[str, Any]], applied: Mapping[str, Any]) -> bool:
-    """Whether the intent has a Job, or needs none."""
+    """Whether the intent has a Job, or does not need one."""
     needs_none = intent.is_for_tick or intent.is_rolled_out_by_hand
     return needs_none or any(not (intent.has_hook and _is_over(job, applied)) for job in own_jobs)
 
@@ -291,7 +296,7 @@ async def _config_maps(
 
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
-    """The names of the workers with a rollout in a namespace."""
+    """The names of the workers that have a rollout in a namespace."""
     listing = rollout_objects(client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA)
     return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
@@ -299,7 +304,10 @@ async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: 
 def _grouped(
     jobs: Iterable[Mapping[str, Any]], of_metadata: str, name: str
 ) -> Mapping[str, list[Mapping[str, Any]]]:
-    """Group Jobs by `NAMESPACE/VALUE`, with the value of a label or an annotation; keeps their order."""
+    """Group Jobs by `NAMESPACE/VALUE`, where VALUE is a label or an annotation.
+
+    Groups keep the Jobs' order.
+    """
     groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for job in jobs:
         if value := value_at(job, "metadata", of_metadata, name):
@@ -308,7 +316,7 @@ def _grouped(
 
 
 def _changed(manifest: Mapping[str, Any]) -> datetime:
-    """When the intent's field manager last changed it. Its hash has not changed since then."""
+    """When the intent's field manager last changed the intent. The hash has not changed since then."""
     return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=created_at(manifest) or _LONG_AGO)
 
 
@@ -328,8 +336,8 @@ def _not_begun(
 ) -> RolloutStatus:
     """The status of a worker whose rollout has not begun, or whose Job ended before its first read.
 
-    `earlier` is the status that an earlier Job wrote, `own_jobs` are the intent's Jobs (None if they were not
-    read), and `applied` is the ConfigMap of the intent.
+    `earlier` is the status that an earlier Job wrote. `own_jobs` are the intent's Jobs, or None if they were
+    not read. `applied` is the intent's ConfigMap.
     """
     worker, since = _worker_of(intent), max(earlier.since if earlier else _LONG_AGO, _changed(applied))
     no_job = (
@@ -378,7 +386,10 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, own_jobs: Sequence[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The rollout's status. If no Job continues it, the status says so: a killed Job cannot write that."""
+    """The rollout's status. If no Job continues the rollout, the result says so.
+
+    A Job that was killed cannot have written this itself.
+    """
     ends = [end for job in own_jobs if (end := end_of_job(job))]
     has_no_job = intent is not None and (intent.is_by_tick or intent.is_rolled_out_by_hand)
     if has_no_job or len(ends) < len(own_jobs) or not needs_a_rollout(status.phase, status.reason):

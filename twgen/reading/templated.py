@@ -1,6 +1,6 @@
-"""Reads the input of a command: files, or the output of kustomize or helm for a folder.
+"""Reads a command's input: files, or the output of kustomize or helm for a folder.
 
-These programs can read only the folder's checkout, and have no network access.
+kustomize and helm can read only the checkout that contains the folder, and have no network access.
 """
 
 import os
@@ -31,7 +31,7 @@ _MOST_READ = 65_536
 _LONGEST_MESSAGE = 2000
 """How many characters of a program's error message are shown."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
-"""Messages of Go's runtime when it is out of memory."""
+"""Messages that Go's runtime prints when it runs out of memory."""
 _REMOTE = (
     "twgen downloads no files: copy remote files into the repository with `kustomize localize`, and commit"
     " them"
@@ -52,7 +52,7 @@ _INSTEAD = {
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
-"""The comment in which helm names the template of a document."""
+"""The comment in which helm writes the name of a document's template."""
 _DOCUMENT_LINE = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
 _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
 _OBJECT = re.compile(r"[A-Za-z0-9]+ [-A-Za-z0-9./:]+")
@@ -65,11 +65,11 @@ OPTIONAL = "?"
 
 
 class NotRendered(InvalidInput):
-    """kustomize or helm failed for a folder. For files, the corresponding error is YamlError."""
+    """kustomize or helm failed for a folder. The corresponding error for files is YamlError."""
 
 
 class Input(NamedTuple):
-    """How to read a folder: as files, or rendered. All fields except `kind` and `root` are only for Helm."""
+    """How to read a folder: as files, or rendered. Only `kind` and `root` also apply without Helm."""
 
     kind: str = DIRECTORY
     release: str = ""
@@ -77,17 +77,17 @@ class Input(NamedTuple):
     values: str = ""
     namespace: str = ""
     kube_version: str = ""
-    """The cluster's version; if empty, helm uses its default."""
+    """The cluster's version. If it is empty, helm uses its default."""
     api_versions: tuple[str, ...] = ()
-    """The cluster's API versions, in addition to Kubernetes' own."""
+    """The cluster's API versions, in addition to Kubernetes's own."""
     root: str = ""
-    """The checkout whose files may be read; if empty, it is the Git repository, or else the folder."""
+    """The checkout whose files may be read. If empty, it is the Git repository, or else the folder."""
 
 
 def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
-    """Read the documents under the paths; raises InvalidInput.
+    """Read the documents under the paths. Raises InvalidInput if they cannot be read or rendered.
 
-    `ledgers` also reads the ledger next to each file; for stdin, the ledger in the working directory.
+    `ledgers` also reads the ledger next to each file. For stdin, this is the ledger in the working directory.
     """
     if settings.kind == DIRECTORY:
         nearby = [ledger_folder(path) for path in paths if ledgers and not is_folder(path)]
@@ -108,7 +108,7 @@ def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledge
 
 
 def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
-    """Render a folder, which is given by its full path, and read the output; raises InvalidInput."""
+    """Render a folder, given its full path, and read the output. Raises InvalidInput if that fails."""
     program = settings.kind.lower()
     try:
         text = _rendered(settings, folder)
@@ -137,13 +137,16 @@ def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
 
 
 def _source(program: str, number: int, *places: str) -> str:
-    """Names a rendered document in messages: by its template and its object, because it is not in a file."""
+    """The source of a rendered document, for messages.
+
+    The document is not in a file, so the source contains the document's template and object.
+    """
     known = ", ".join(filter(None, places))
     return f"{RENDERED_BY}{program}, document {number}{f' ({known})' if known else ''}"
 
 
 def _object(value: Any) -> str:
-    """The object of a document, such as `WorkerDeployment shop/payments`; empty if it has no usable name."""
+    """The object in a document, such as `WorkerDeployment shop/payments`, or empty without a usable name."""
     name, namespace = (value_at(value, "metadata", field) for field in ("name", "namespace"))
     if not is_marked(value) or not isinstance(name, str):
         return ""
@@ -154,7 +157,7 @@ def _object(value: Any) -> str:
 def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
     """Find the file and line for a message about a rendered document or a failed render.
 
-    Also returns the message without its place. Helm's paths begin with the name of the chart.
+    Also returns the message without this location. Helm's paths begin with the chart's name.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
     known, why = match.groups() if match else (None, line)
@@ -198,7 +201,7 @@ def _rendered(settings: Input, folder: str) -> str:
         output, complaint = Path(private, "output"), Path(private, "complaint")
         # if the program ran out of memory, Go's stack traces follow the first empty line
         errors = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
-        # kustomize first prints warnings about old fields
+        # before the error, kustomize prints warnings about old fields
         at = max(0, f"\n{errors}".find("\nError: "))
         errors = f"{errors[at:]} {errors[:at]}"[:_LONGEST_MESSAGE]
         message = (
@@ -213,11 +216,12 @@ def _rendered(settings: Input, folder: str) -> str:
             )
         most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
         if output.stat().st_size >= most:
-            raise NotRendered(f"the output of {name} is larger than {_in_words(most)}: render less")
+            raise NotRendered(f"the output of {name} is larger than {_in_words(most)}: render fewer objects")
         if exit_status and any(sign in message for sign in _OUT_OF_MEMORY):
             limits = (resource.RLIMIT_DATA, resource.RLIMIT_AS)
             most = min(confined.at_most(limit, confined.MOST_MEMORY) for limit in limits)
-            raise NotRendered(f"{name} ran out of memory (it may use {_in_words(most)}): render less")
+            limited = f"it may use {_in_words(most)}"
+            raise NotRendered(f"{name} ran out of memory ({limited}): render fewer objects")
         if exit_status:
             message = message or f"it exited with {exit_status}: out of time or memory"
             instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in message), "")
@@ -233,7 +237,7 @@ def _in_words(size: int) -> str:
 
 
 def _run(command: list[str], folder: str, private: str, name: str) -> int:
-    """Run the command without twgen's environment variables; returns its exit status."""
+    """Run the command without twgen's environment variables, and return the exit status."""
     import subprocess
 
     variables = [f"{by}_{kind}_HOME" for by in ("XDG", "HELM") for kind in ("CONFIG", "CACHE", "DATA")]
@@ -257,7 +261,8 @@ def _run(command: list[str], folder: str, private: str, name: str) -> int:
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired as error:
-            raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
+            why = f"{name} took longer than {_MOST_SECONDS:.0f}s"
+            raise NotRendered(f"{why}: render fewer objects") from error
 
 
 def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
@@ -286,18 +291,19 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
                 continue
             message = f"value-files: there is no file {quoted(name)} in the folder of the chart"
             raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
-        # copied, because helm splits its argument at commas, and downloads anything that looks like a URL
+        # the file is copied, because helm splits its argument at commas, and downloads anything that looks
+        # like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
     if settings.values:
-        # named like the option, because helm's errors contain the name of the file
+        # the file is named like the option, because helm's errors contain the file's name
         Path(private, "--values").write_bytes(os.fsencode(settings.values))
         yield f"--values={private}/--values"
     yield from ("--", settings.release or "release-name", folder)
 
 
 def _value_file(name: str, file: str) -> bytes | None:
-    """The content of a value file; None if it does not exist."""
+    """The content of a value file, or None if the file does not exist."""
     try:
         if not Path(file).is_file():
             return None

@@ -30,37 +30,38 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The settings of one read of workers: connections, time, and what to read."""
+    """The settings of one read of workers: connections, time and scope."""
 
     temporal: TemporalReader
     cluster: ClusterReader | None
-    """None if no cluster is read, so that nothing is known about Deployments."""
+    """None if no cluster is read. Nothing is then known about Deployments."""
     now: datetime
     for_routing: bool
-    """Reads not only the input for a render (versions, and open workflows on versions that may be removed),
-    but also the input for decisions about traffic, and facts that only people need."""
+    """Whether to read the input for decisions about traffic, and facts that only people need.
+
+    The input for a render is always read: versions, and open workflows on versions that may be removed.
+    """
     read_at: datetime
-    """The time of the read on this machine's clock; `now` may be another time that a person asks about."""
+    """The time of the read on this machine's clock. `now` may be another time that a person chose."""
     goes_on: bool = False
-    """Whether a rollout continues after this read: then a failed read that would only explain a wait is
-    ignored."""
+    """Whether a rollout continues after this read. If so, a read that only explains a wait may fail."""
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None" = None
-    """The Prometheus servers that a worker may use; if None, their metrics cannot be read."""
+    """The Prometheus servers that a worker may use. If it is None, Prometheus metrics cannot be read."""
     progress: Iterator[object] = iter(())
     """Advances by one item for each worker that was read."""
     autoscalers: bool = False
-    """Whether the autoscalers of Deployments are also read, for people."""
+    """Whether to read the Deployments' autoscalers too. Only people need them."""
 
     @property
     def for_people(self) -> bool:
-        """Whether people see the result, so that facts that only explain are also read."""
+        """Whether people see the result. Facts that only explain the state are then read too."""
         return self.for_routing and not self.goes_on
 
 
 async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
-    """Read the state of all workers in Temporal and Kubernetes, concurrently.
+    """Read the state of all workers in Temporal and Kubernetes concurrently.
 
-    Raises the error of the first read that fails: StateUnavailable or OutOfTime.
+    If reads fail, this raises the first error, StateUnavailable or OutOfTime.
     """
     cluster = reading.cluster
     reading.temporal.require_credentials(specs)
@@ -78,7 +79,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
 
 
 async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[Unread]]:
-    """Same as `read_world`, but also returns the workers that cannot be read, with the reasons."""
+    """Same as `read_world`, but also return the workers that cannot be read, with the reasons."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
         reading.temporal.require_credentials([spec])
@@ -102,7 +103,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 
 
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """Make all reads of a worker; errors are raised inside an ExceptionGroup."""
+    """Read everything about a worker. Errors are raised inside an ExceptionGroup."""
     worker = await _read_further(spec, await _read_versions(spec, reading), reading)
     next(reading.progress, None)
     return worker
@@ -118,7 +119,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
         if cluster and reading.autoscalers:
             scaling = group.create_task(cluster.autoscalers(spec.namespace))
     deployment, live = describing.result(), listing.result() if listing else None
-    # a worker that is unknown and not deployed is new
+    # if a worker is neither known nor deployed, it is new, and waiting would not help
     if not deployment and (live is None or live) and await temporal.wait_until_remembered():
         deployment = await temporal.deployment(spec, for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
@@ -206,7 +207,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 def _measuring(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
 ) -> Measuring | None:
-    """Measures the target since its ramp began; None if that time is unknown."""
+    """The measuring of the target since its ramp began, or None if the start time is unknown."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
@@ -219,7 +220,7 @@ def _measuring(
 async def _gate_runs(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
 ) -> tuple[GateRun, ...]:
-    """The runs of these gates. If a run has another workflow type, the next attempt is also read."""
+    """The runs of these gates. If a run has a different workflow type, the next attempt is read too."""
     asked, runs = set(names), tuple[GateRun, ...]()
     while names and world.temporal:
         runs += tuple(filter(None, await all_of([reading.temporal.gate_run(spec, *name) for name in names])))
@@ -235,7 +236,7 @@ async def _gate_runs(
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:
-    """The result of a read that only explains a wait; if it fails, a rollout continues without it."""
+    """The result of a read that only explains a wait. If the read fails, a rollout continues without it."""
     try:
         return await asking
     except TwgenError:

@@ -1,4 +1,4 @@
-"""Reads and writes the intent of a rollout: a ConfigMap with the specs of one worker, as in Git."""
+"""Reads and writes a rollout's intent: a ConfigMap that contains one worker's specs, as in Git."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -37,89 +37,96 @@ _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
 _BY_TICK = "taken over by tick"
 TAKEN_BACK = "by its hook"
-"""Replaces the hash in `taken_over` once the hook has a Job."""
+"""The value that replaces the hash in `taken_over` once the hook's Job exists."""
 _MOST_WARNINGS = 100
-"""The limit of warnings, because each one becomes an Event."""
+"""The most warnings in an intent. There is a limit because each warning becomes an Event."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """The goal of a rollout, and the identity for its changes. It contains no secret, commit or time."""
+    """The goal of a rollout, and the identity that makes its changes.
+
+    It contains no secret, commit or time.
+    """
 
     namespace: str
     worker: str
     identity: str
     target: str
-    """The build ID that was rendered. Another release of twgen may compute a different one."""
+    """The build ID that was rendered. Another twgen release may compute a different one."""
     documents: tuple[Mapping[str, Any], ...]
-    """The worker, its connection, its policy if it has one, and its attached templates."""
+    """The worker, its connection, its policy (if it has one) and its attached templates."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """The warnings of the render. The hash does not include them."""
+    """The render's warnings. They are not part of the hash."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
-    """The kinds of objects that are or were attached to its versions. The hash does not include them."""
+    """The kinds of the objects that are or were attached to the worker's versions. They are not part of the
+    hash."""
     has_hook: bool = field(default=False, compare=False)
-    """Whether a hook of Argo CD carries it out. That hook, and no sync, applies the autoscalers. The hash
-    does not include it."""
+    """Whether an Argo CD hook carries out the intent. The hook, not the sync, then applies the autoscalers.
+    This is not part of the hash."""
     tick_takes_over: bool = field(default=False, compare=False)
-    """Whether `twgen tick` takes it over if Argo CD skips its hook. The hash does not include it."""
+    """Whether `twgen tick` takes over the intent if Argo CD skips its hook. It is not part of the hash."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
-    """The requests that its Job accepts, in addition to ones that slow it down. The hash does not include
-    them."""
+    """The requests that its Job accepts, in addition to requests that slow the rollout down. They are not
+    part of the hash."""
     prometheus: tuple[PrometheusServer, ...] = ()
-    """The Prometheus servers that its metrics name, and that its render may use."""
+    """The Prometheus servers that the worker's metrics name. The render was allowed to use them."""
     is_for_tick: bool = False
-    """Whether its driver is Tick, so that no Job is rendered."""
+    """Whether its driver is Tick. No Job is then rendered."""
     uid: str = field(default="", compare=False)
-    """The UID of the ConfigMap; empty if it is not in a cluster."""
+    """The UID of the ConfigMap, or empty if it is not in a cluster."""
     application: str = field(default="", compare=False)
     """The Argo CD application that tracks the ConfigMap, if there is one."""
     plan_hash: str = field(default="", compare=False)
     """The hash of the plan from which it was rendered, if it is known."""
     is_paused: bool = field(default=False, compare=False)
-    """Whether it has the annotation `twgen.io/paused`."""
+    """Whether the annotation `twgen.io/paused` is set."""
     taken_over: str = field(default="", compare=False)
-    """The hash of the intent that tick took over from a skipped hook. It applies only while the hash is the
-    same."""
+    """The hash of the intent that tick took over from a skipped hook. If the intent's own hash differs, this
+    has no effect."""
 
     @property
     def argocd_name(self) -> str:
-        """The application as an argument of the `argocd` command; empty if there is no valid one."""
-        # NAMESPACE/NAME, or only NAME in Argo CD's own namespace; checked because anyone may annotate the
-        # intent
+        """The application as an argument of the `argocd` command, or empty if there is no valid name."""
+        # it is NAMESPACE/NAME, or NAME in Argo CD's own namespace; anyone may annotate the intent, so the
+        # parts are checked
         parts = self.application.split("_")
         return "/".join(parts) if len(parts) <= 2 and all(map(is_dns_name, parts)) else ""
 
     @property
     def full_sync(self) -> str:
-        """Names the sync that runs the hook, for messages."""
+        """The sync that runs the hook, as text for messages."""
         name = self.argocd_name
         return f"`argocd app sync {name}`" if name else "a full sync of its Application"
 
     @cached_property
     def caller(self) -> Caller:
-        """The caller that carries out the intent."""
+        """The caller for planning when the intent is carried out."""
         return Caller(self.identity, forced=True, drives=True)
 
     @property
     def is_rolled_out_by_hand(self) -> bool:
-        """Whether the policy has driver None, so that a person or CI changes the traffic, and no Job."""
+        """Whether the policy's driver is None: a person or CI changes the traffic, not a Job."""
         return any(value_at(document, "spec", "driver") == Driver.NONE.value for document in self.documents)
 
     @property
     def is_by_tick(self) -> bool:
-        """Whether `twgen tick` carries it out, because of its driver or because Argo CD skipped its hook."""
+        """Whether `twgen tick` carries out the intent, because its driver is Tick or its hook was skipped."""
         return self.is_for_tick or self.is_taken_over
 
     @property
     def is_taken_over(self) -> bool:
-        """Whether tick carries it out in place of its hook, which takes it back if it runs later."""
+        """Whether tick carries out the intent instead of its hook.
+
+        If the hook runs later, the hook takes the intent back.
+        """
         return self.has_hook and self.taken_over == self.hash
 
     @cached_property
     def hash(self) -> str:
-        """A SHA-256 in hex digits, which changes with the goal of the rollout."""
+        """A SHA-256 in hex digits. It changes if the rollout's goal changes."""
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
-        if self.prometheus:  # so that an edit, which could redirect credentials, is noticed
+        if self.prometheus:  # an edit could redirect credentials, so the hash must reveal it
             content.append(_lines_of(self.prometheus))
         if self.is_for_tick:  # so that an earlier Job of the same rollout ends
             content.append(Driver.TICK.value)
@@ -133,7 +140,7 @@ def intent_of(
     attached_kinds: Iterable[GroupKind] = (),
     prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
-    """Make the intent for a spec. `prometheus` has the servers that its metrics may use."""
+    """Make the intent for a spec. `prometheus` lists the servers that the worker's metrics may use."""
     attached = (resource.document for resource in spec.attached)
     sources = (spec.document, spec.connection.document, spec.policy.document, *attached)
     first = tuple(warnings)
@@ -153,7 +160,7 @@ def intent_of(
 
 
 def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[PrometheusServer, ...]:
-    """The Prometheus servers for the worker's metrics, in the form for an intent."""
+    """The usable Prometheus servers that the worker's metrics name, as an intent records them."""
     metrics = spec.policy.analysis.metrics if usable and spec.policy.analysis else ()
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
@@ -161,7 +168,7 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     from twgen.records.operator_config import MOST_SERVERS, server_of_intent
 
     meant = [server for server in usable if server.name in names]
-    # a metric without a server name needs the only server; if there are several, it must fail
+    # a metric without a server name uses the only server; if there are several, the metric must fail
     meant += [server for server in usable if "" in names and server.name not in names]
     return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
 
@@ -173,7 +180,7 @@ def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:
 
 
 def _essence(document: Document) -> dict[str, Any]:
-    """A document without labels, status, and annotations of other tools."""
+    """A document without its labels, its status and other tools' annotations."""
     value = document.value
     names = {name: value_at(value, "metadata", name) for name in ("name", "namespace")}
     metadata: dict[str, Any] = {name: text for name, text in names.items() if text}
@@ -219,12 +226,12 @@ def write_intent(intent: Intent) -> dict[str, Any]:
 
 
 def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
-    """Whether the annotations of an intent pause its rollout."""
+    """Whether an intent's annotations pause its rollout."""
     return annotations.get(PAUSED, "false") != "false"
 
 
 class UnusableIntent(InvalidInput):
-    """An intent cannot be carried out. `intent` has the part that could be read."""
+    """An intent cannot be carried out. `intent` holds the part that could be read."""
 
     def __init__(self, message: str, intent: Intent) -> None:
         super().__init__(message)
@@ -232,7 +239,7 @@ class UnusableIntent(InvalidInput):
 
 
 def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> Intent:
-    """Read the intent in a ConfigMap; raises UnusableIntent if it is not one, or was edited by hand."""
+    """Read the intent in a ConfigMap. Raises UnusableIntent if it is not an intent or was edited manually."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
@@ -242,7 +249,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     )
     intent = Intent(
         namespace=metadata["namespace"],
-        # if the name is missing, messages use the label
+        # messages use the label if the name is missing
         worker=data.get("worker") or value_at(metadata, "labels", ROLLOUT) or "",
         identity=data.get("identity", ""),
         target=data.get("target", ""),
@@ -255,7 +262,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         requests=tuple(Verb(line) for line in requests if line in Verb.__members__.values()),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
-        # Argo CD may track by this label; no other program sets it on an intent
+        # Argo CD may track objects by this label; no other program sets it on an intent
         or value_at(metadata, "labels", INSTANCE)
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
@@ -281,7 +288,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         message = f"{where} was edited by hand: its content does not match its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
-        # a worker must not have two intents: anyone who may create a ConfigMap could add one
+        # a worker must not have two intents: anyone who may create a ConfigMap could add a second one
         message = f"{where} is not the intent of {intent.worker}: that one is named {name}"
         raise UnusableIntent(message, intent)
     return whole

@@ -1,8 +1,8 @@
 """Reads and writes the ledger: the rendered Deployment of each version, kept in Git next to the specs.
 
-The ledger is a folder with one file for each worker, so that branches with different workers never change the
-same file. People own the files: comments, order and other entries are preserved. Each version is one line of
-JSON, so that Git can merge branches that add versions.
+The ledger is a folder with one file for each worker. Branches that change different workers therefore never
+edit the same file. People own the files, so twgen preserves comments, order and other entries. Each version
+is one line of JSON, so that Git can merge branches that add versions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,37 +74,37 @@ class _Strategy(NamedTuple):
     type: Annotated[str, text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate")] = ""
     """RollingUpdate or Recreate."""
     rolling_update: _RollingUpdate | None = None
-    """How many pods Kubernetes replaces at a time."""
+    """How many pods Kubernetes replaces at once."""
 
 
 class _Selector(NamedTuple):
     match_labels: Annotated[Mapping[str, str], TEXTS]
-    """The labels that name the Worker Deployment and the build ID."""
+    """The labels with the Worker Deployment's name and the build ID."""
 
 
-# the whole spec is rendered again, so it may only contain fields that twgen has written
+# the whole spec is rendered again, so it may contain only fields that twgen writes
 class _Spec(NamedTuple):
     replicas: Annotated[int | None, INT32] = None
-    """How many pods it had. Each render decides how many it gets."""
+    """How many pods the version had. Each render decides how many pods it gets."""
     min_ready_seconds: Annotated[int, INT32] = 0
     """How many seconds a pod must be ready before it counts as available."""
     progress_deadline_seconds: Annotated[int, POSITIVE] = 600
-    """After how many seconds without progress the Deployment counts as stalled."""
+    """The number of seconds without progress after which the Deployment counts as stalled."""
     revision_history_limit: Annotated[int | None, INT32] = None
     """How many old ReplicaSets Kubernetes keeps."""
     strategy: _Strategy | None = None
-    """How Kubernetes replaces its pods."""
+    """How Kubernetes replaces the pods."""
     selector: Annotated[_Selector | None, FieldRule.REQUIRED] = None
     """The selector of this version's pods."""
     template: Annotated[Any, AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"}), FieldRule.REQUIRED] = (
         None
     )
-    """The pod template that ran. It must fit the hash that it records."""
+    """The pod template that ran. It must match its recorded hash."""
 
 
 class _Deployment(NamedTuple):
     spec: _Spec
-    """The fields that twgen renders again. It holds only fields that `twgen lock` writes."""
+    """The fields that twgen renders again. Only fields that `twgen lock` writes are allowed."""
 
 
 _MANIFEST = excerpt(
@@ -147,15 +147,15 @@ class LedgerEntry:
     worker: Annotated[str, text(r"^[^/]+/[^/]+$(?!\n)", "<Kubernetes namespace>/<worker>")]
     """The worker as namespace/worker, such as shop/payments."""
     build_id: Name
-    """The build ID of the version."""
+    """The version's build ID."""
     deployment: Annotated[Mapping[str, Any], _Deployment, _DEPLOYMENT]
-    """The Deployment of the version. twgen renders it again while the version may have work."""
+    """The version's Deployment. twgen renders it again while the version may have work."""
     recorded_at: datetime | None = None
     """When `twgen lock` recorded it."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Identifies the entry: worker and build ID."""
+        """The worker and build ID, which identify the entry."""
         return self.worker, self.build_id
 
 
@@ -166,11 +166,11 @@ class LedgerPlace(NamedTuple):
     document: Document
     path: str
     again: tuple[Document, ...] = ()
-    """Other documents with the same entry."""
+    """Other documents that contain the same entry."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of all documents with the entry, without duplicates."""
+        """The sources of all documents that contain the entry, without duplicates."""
         return tuple(dict.fromkeys(document.source for document in (self.document, *self.again)))
 
 
@@ -199,7 +199,7 @@ def write_entry(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def why_unreadable(entry: LedgerEntry) -> str:
-    """Why a ledger with this entry would be rejected; empty if it is valid."""
+    """Why a ledger with this entry would be rejected, or empty if it is valid."""
     value = {**_NEW, "versions": [write_entry(entry)]}
     problems = parse_ledgers([Document("", 0, value)])[1]
     return f"{problems[0].path} {problems[0].message}" if problems else ""
@@ -208,9 +208,9 @@ def why_unreadable(entry: LedgerEntry) -> str:
 def parse_ledgers(
     documents: Iterable[Document],
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
-    """Read the entries of Ledger documents, by worker and build ID; also returns the first problems.
+    """Read the entries of Ledger documents, by worker and build ID. Also returns the first problems.
 
-    If a version appears twice with different Deployments, that is a problem, because one of them never ran.
+    It is a problem if a version appears twice with different Deployments, because one of them never ran.
     """
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
@@ -243,7 +243,7 @@ def recorded_versions(
 
 
 def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
-    """The first field of an entry's Deployment that does not match the entry's version, with a message."""
+    """The first field of the entry's Deployment that does not match the entry's version, and a message."""
     manifest, metadata, spec = entry.deployment, entry.deployment["metadata"], entry.deployment["spec"]
     namespace, _, worker = entry.worker.partition("/")
     wanted, template = selector_labels(worker, entry.build_id), spec["template"]
@@ -270,9 +270,9 @@ def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
 
 
 def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
-    """Replace changed entries in a ledger's text, and append new ones; an empty text becomes a new ledger.
+    """Replace changed entries in a ledger's text, and append new ones. An empty text becomes a new ledger.
 
-    Raises InvalidInput if the text is not a ledger, or cannot be edited.
+    Raises InvalidInput if the text is not a ledger or cannot be edited.
     """
     new = {entry.key: write_entry(entry) for entry in entries}
     if not new:
@@ -287,13 +287,13 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
             raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
         [document] = documents
     as_written = _as_written(document)
-    # a merge of two branches that recorded the same version lists it twice
+    # if two branches recorded the same version, the version is listed twice after they are merged
     recorded: Any = document["versions"]
     versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
     known = {(item["worker"], item["buildID"]) for item in recorded}
     added = [item for key, item in new.items() if key not in known]
     result = {**document, "versions": [*versions, *added]}
-    # a text without edits by people is written anew: preserving a layout takes twenty times as long
+    # a text that no person has edited is rewritten: preserving its layout would take twenty times as long
     if text in ("", as_written):
         return _as_written(result)
     written = edited(text, result, in_one_line)

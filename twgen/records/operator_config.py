@@ -1,6 +1,6 @@
-"""Reads an OperatorConfig: the settings of an Argo CD's operator for all applications.
+"""Reads an OperatorConfig: the settings of an Argo CD operator for all applications.
 
-It also reads and writes the Prometheus servers in an intent, which have fewer fields.
+It also reads and writes an intent's Prometheus servers, which have fewer fields.
 """
 
 import json
@@ -17,7 +17,7 @@ from twgen.versioning.stored_form import stored_struct
 
 KIND = "OperatorConfig"
 MOST_SERVERS = 20
-"""Limit of an intent's servers, to save memory when all intents are read. An intent has at most ten
+"""The most servers in an intent. The limit saves memory when all intents are read; an intent has at most ten
 metrics."""
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
@@ -48,7 +48,7 @@ _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)
 
 
 def _part_of_a_pod(struct: str) -> Shape:
-    """The Shape of a struct in a pod template. It is checked as strictly, and read in its stored form."""
+    """The Shape of a struct that pod templates contain, checked as strictly and read in its stored form."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
@@ -96,19 +96,19 @@ OPERATOR_CONFIG = document_of(
 
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
-    """The operator's configuration (None if it has problems), and the problems."""
+    """The operator's configuration, or None if it has problems, and these problems."""
     findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])
 
 
 def server_of_intent(server: PrometheusServer) -> PrometheusServer:
-    """The server in the form for an intent: without projects and local files."""
+    """The server as an intent records it: without projects and local files."""
     return PrometheusServer(server.name, server.url, headers=server.headers, secret_name=server.secret_name)
 
 
 def server_of(name: str, url: str) -> PrometheusServer:
-    """A server with only a name and a URL; raises ValueError if they are invalid."""
+    """A server with only a name and a URL. Raises ValueError if they are invalid."""
     findings = Findings()
     server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
     if findings.problems:
@@ -117,12 +117,12 @@ def server_of(name: str, url: str) -> PrometheusServer:
 
 
 def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
-    """The lines of an intent for these servers: one line of JSON each."""
+    """The intent's lines for these servers. Each server is one line of JSON."""
     return [json.dumps(_OF_INTENT.write(server), sort_keys=True) for server in servers]
 
 
 def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
-    """Read the servers in the lines of an intent; raises ValueError if they are invalid."""
+    """Read the servers in an intent's lines. Raises ValueError if they are invalid."""
     if len(lines) > MOST_SERVERS:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings = Findings()

@@ -1,7 +1,7 @@
 """Reads and writes the Status document, and the ConfigMap with a rollout's status, requests and answers.
 
-People send requests as annotations of the ConfigMap; the answers are among its entries. Aborts have a
-separate annotation and entry.
+People send requests as annotations of the ConfigMap. twgen writes the answers into its data. Abort requests
+have their own annotation and their own entry in the data.
 """
 
 import json
@@ -38,21 +38,24 @@ from twgen.yaml.source import Budget, YamlError
 ANSWER_ENTRIES = {ABORT_REQUEST: "abort-request.json", REQUEST: "request.json"}
 """For each annotation, the ConfigMap entry with the newest answer to its requests."""
 _LONGEST = 16_384
-"""Limit in characters of a request or an answer, because anyone who may patch the ConfigMap can write
-them."""
+"""The most characters in a request or an answer. There is a limit because anyone who may patch the ConfigMap
+can write them."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The annotation's value. Characters that are invalid in the requester's name are replaced."""
+    """The annotation's value. Invalid characters in the requester's name are replaced."""
     name = re.sub("[^ -~]", "?", request.by)[:200]
     return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
-    """The value of the ConfigMap entry. A long message is shortened, so that the entry can be read again."""
-    # in JSON, one character may become six
+    """The value of the ConfigMap entry.
+
+    A long message is shortened, so that twgen can read the entry again.
+    """
+    # JSON may escape one character as six
     message = answer.message[:1000].encode(errors="backslashreplace").decode()
     return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
@@ -63,7 +66,10 @@ def annotation_of(verb: Verb) -> str:
 
 
 def written_requests(metadata: Mapping[str, Any]) -> str:
-    """The values of all request annotations, valid or not, that people have set; to detect changes."""
+    """All request annotations that people have set, valid or not, as one text.
+
+    Callers compare two of these texts to detect changes.
+    """
     annotations = value_at(metadata, "annotations") or {}
     return "; ".join(
         f"{name}: {annotations[name]}"
@@ -73,7 +79,7 @@ def written_requests(metadata: Mapping[str, Any]) -> str:
 
 
 def parse_pending(manifest: Mapping[str, Any]) -> tuple[PendingRequest, ...]:
-    """The requests in a status ConfigMap, in the order in which they are answered."""
+    """The requests in a status ConfigMap, in the order in which twgen answers them."""
     annotations = value_at(manifest, "metadata", "annotations") or {}
     return tuple(
         _pending(manifest, name, annotations[name]) for name in REQUEST_ANNOTATIONS if name in annotations
@@ -99,7 +105,7 @@ def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingReq
 
 
 def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
-    """The readable answers in a status ConfigMap, sorted by the time of the request, newest first."""
+    """The readable answers in a status ConfigMap. The answer to the newest request comes first."""
     answers = []
     for name in REQUEST_ANNOTATIONS:
         with suppress(InvalidInput):
@@ -108,7 +114,7 @@ def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
 
 
 def parse_answer(manifest: Mapping[str, Any], annotation: str) -> Answer | None:
-    """The newest answer to the requests in an annotation, if there is one; raises InvalidInput."""
+    """The newest answer to an annotation's requests, if any. Raises InvalidInput if it cannot be read."""
     entry = ANSWER_ENTRIES[annotation]
     written = value_at(manifest, "data", entry)
     if written is None:
@@ -127,7 +133,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
         raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
     try:
         value = json.loads(text)
-        # lone surrogates can be neither printed nor written
+        # a lone surrogate cannot be printed or written
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it must be JSON") from error
@@ -142,7 +148,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
 def _scheduled_action(
     build_id: str, action: BatchAction, workflow_types: tuple[str, ...], at: datetime, **more: Any
 ) -> ScheduledAction:
-    """Make an action from a document, which does not say to which entry of the policy it belongs."""
+    """Make an action from a document. The document does not say which policy entry the action comes from."""
     return ScheduledAction(build_id, DrainingAction(action, workflow_types), "", "", at, at, **more)
 
 
@@ -155,7 +161,7 @@ REPORTED = {
         is_printed=True,
     ),
 }
-"""The form of values that both Plan and Status documents contain."""
+"""The shapes of the values that both Plan and Status documents contain."""
 STATUS = document_of(TWGEN_API, "Status", Status, shapes=REPORTED, is_printed=True)
 
 
@@ -173,16 +179,19 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        # always in the same order, because Argo CD's Lua scripts can only compare the whole text
+        # the order is fixed, because Argo CD's Lua scripts can compare only the whole text
         "permits": " ".join(verb for verb in Verb if verb in status.permits),
-        # lets a single condition detect success: the phase alone may belong to an earlier intent
+        # a single condition on this entry detects success; the phase may still be an earlier intent's
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(document, ensure_ascii=False, indent=1) + "\n",
     }
 
 
 def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
-    """Read the status in a ConfigMap; raises InvalidInput if there is none, or if it is another worker's."""
+    """Read the status in a ConfigMap.
+
+    Raises InvalidInput if there is none, or it belongs to another worker.
+    """
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     unusable = f"{where} does not contain the status of a rollout: delete it"
@@ -217,7 +226,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
     findings = Findings(most=1)
     report: Status = STATUS.read(document, None, findings)
     if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
-        # it was written by a person or another release
+        # a person or another release wrote it
         return replace(status, message=f"{status.message}; the version data in its status cannot be read")
     return replace(status, report=report)
 

@@ -1,6 +1,6 @@
-"""Reads and writes Snapshot documents: the world at one moment.
+"""Reads and writes Snapshot documents: the state of the world at one moment.
 
-A field that is absent was not read; null means that the object does not exist.
+If a field is absent, it was not read. If it is null, the object does not exist.
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployme
     return None if findings.count > before else live_deployment(value)
 
 
-# API servers omit both in the items of a list
-_LISTED = "Absent if the Deployment comes from a list of an API server."
+# API servers omit both fields in the items of a list
+_LISTED = "Absent if the Deployment was an item of an API server's list."
 _KIND = excerpt(
     Field("apiVersion", constant(DEPLOYMENT_API), _LISTED), Field("kind", constant("Deployment"), _LISTED)
 )
@@ -40,12 +40,12 @@ _DEPLOYMENT = Shape(_read_deployment, lambda live: live.manifest, {"$ref": "depl
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
-    # workers without a spec are identified by variables, which may be the same in two namespaces
+    # a worker without a spec is identified by its Deployments' variables; two namespaces may have the same
     return (live.recorded.manifest["metadata"].get("namespace") or "", live.name) if live else None
 
 
 def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
-    # Deployments that do not belong to a version do not belong to the worker
+    # a Deployment that is not a version's does not belong to the worker
     versions = None if deployments is None else tuple(live for live in deployments if live)
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
@@ -62,7 +62,7 @@ _WORKER_FIELDS = record_of(
 def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
     before = findings.count
     worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
-    # without a spec, the worker's name comes from variables of Deployments in any namespace
+    # without a spec, the worker's name comes from the variables of Deployments in any namespace
     if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
@@ -83,9 +83,9 @@ class Snapshot:
     """The state of Temporal and Kubernetes at one moment."""
 
     taken_at: datetime
-    """When the state was read. Renders and plans use it as the current time, unless --now sets one."""
+    """When the state was read. Renders and plans use it as the current time, unless --now is given."""
     workers: Annotated[tuple[WorkerWorld, ...], Each(attrgetter("key"), "worker")]
-    """The workers."""
+    """The workers and their state."""
 
 
 SNAPSHOT = document_of(TWGEN_API, KIND, Snapshot, shapes={WorkerWorld: _WORKER})
@@ -99,7 +99,7 @@ def write_snapshot(world: World) -> dict[str, Any]:
 
 
 def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
-    """The world in a Snapshot document (None if it has problems), and the problems."""
+    """The world in a Snapshot document, or None if it has problems, and these problems."""
     if value_at(document, "kind") != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
     if (api_version := value_at(document, "apiVersion")) != TWGEN_API:
@@ -113,7 +113,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
 
 
 def _late_times(snapshot: Snapshot) -> Iterator[Finding]:
-    """Problems for Temporal's times that are after the snapshot. Clocks may differ, but not by a day."""
+    """The problems with Temporal's times after the snapshot. Clocks may differ, but not by a day."""
     latest = later(snapshot.taken_at, timedelta(days=1))
     for index, worker in enumerate(snapshot.workers):
         for path, moment in _times(worker.temporal) if worker.temporal else ():

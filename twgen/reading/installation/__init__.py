@@ -1,1 +1,1 @@
-"""Reads the parts of an installation: accounts, Argo CD, tick, and the Jobs and Pods of rollouts."""
+"""Reads the parts of an installation: accounts, Argo CD, tick, and the rollouts' Jobs and Pods."""

@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 async def stuck_rollouts(
     client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Seen]:
-    """The workers whose newest Job has not ended but has no running Pod, each with the problem.
+    """The workers whose newest Job has not ended but has no running Pod, with each Job's problem.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -49,7 +49,7 @@ async def stuck_rollouts(
             if event := await _last_event(client, "Job", job, deadline):
                 stuck[worker] = _with_problem("Job", job, f"has no Pod: {event}")
         elif value_at(last, "status", "phase") not in _ENDED and (problem := pod_problem(last)):
-            # the Pod's node may not have reported the problem yet, but an Event may explain it
+            # the Pod's node may not have reported the problem yet, but an Event may explain the problem
             event = await _last_event(client, "Pod", last, deadline) if problem.startswith(STARTS) else ""
             stuck[worker] = _with_problem("Pod", last, f"{problem}: {event}" if event else problem)
     return stuck
@@ -58,13 +58,16 @@ async def stuck_rollouts(
 async def pods_that_wait(
     client: KubernetesClient, namespace: str, labels: Mapping[str, str], deadline: Deadline
 ) -> tuple[Seen, ...]:
-    """The Pods with these labels that do not run, each with the problem; empty without permission."""
+    """The Pods with these labels that do not run, with each Pod's problem.
+
+    It is empty if the account lacks permission.
+    """
     selector = ",".join(f"{name}={text}" for name, text in labels.items())
     try:
         pods = await client.pods(namespace, selector, deadline)
     except StateUnavailable:
         return ()
-    # Pods that have ended are ignored: they belong to a CronJob, or were evicted
+    # Pods that have ended are ignored, because they belong to a CronJob or were evicted
     not_ended = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     problems = [_with_problem("Pod", pod, pod_problem(pod)) for pod in not_ended]
     return tuple(seen for seen in problems if seen.problem)
@@ -77,7 +80,7 @@ def _with_problem(kind: str, item: Object, problem: str) -> Seen:
 
 
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
-    """The newest warning Event about an object; empty if there is none, or if it cannot be read."""
+    """The newest warning Event about an object, or empty if there is none or it cannot be read."""
     metadata = item["metadata"]
     path = path_of("v1", "Event", metadata["namespace"])
     selector = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
@@ -92,7 +95,7 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
 async def read_orphans(
     client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
-    """The Deployments of removed workers that an Argo CD Application still tracks, by worker."""
+    """The removed workers' Deployments that an Argo CD Application still tracks, by worker."""
     names_by_worker: dict[str, list[str]] = defaultdict(list)
     for namespace in namespaces:
         path = path_of(DEPLOYMENT_API, "Deployment", namespace)
@@ -108,7 +111,7 @@ async def read_orphans(
     orphans = {}
     for worker, names in names_by_worker.items():
         namespace, _, name = worker.partition("/")
-        # an intent that cannot be parsed counts too
+        # if the intent exists, the worker was not removed, even if the intent cannot be parsed
         if not await read_config_map(client, namespace, rollout_name(name), deadline):
             orphans[worker] = tuple(names)
     return orphans
@@ -120,7 +123,7 @@ _AT_ONCE = 8
 
 
 async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
-    """The caller's name in Kubernetes; empty if the server does not return it."""
+    """The caller's user name in Kubernetes, or empty if the server does not return it."""
     review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
     path = path_of(_AUTHENTICATION, "SelfSubjectReview")
     _, answer = await client.ask("POST", path, deadline, body=review)
@@ -130,7 +133,7 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """The accounts that do not exist; accounts that the caller may not read are left out."""
+    """The accounts that do not exist. Accounts that the caller may not read are omitted."""
     absent = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
@@ -143,7 +146,7 @@ async def absent_accounts(
 async def refused_needs(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, *, of_caller: bool
 ) -> tuple[Need, ...]:
-    """The needs for which the account, or with `of_caller` the caller, lacks the permission.
+    """The needs for which the account lacks permission. With `of_caller`, this checks the caller instead.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -162,14 +165,14 @@ async def refused_needs(
     if not unique:
         return ()
     first, *others = unique
-    # the first one alone, so that a caller without permission to ask causes one failure and not eight
+    # the first need is checked alone, so that a caller without permission to ask causes only one failure
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
     missing = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in missing} - {""})
     }
-    # if a kind's definition is not installed, it has no objects, so no account needs the permission
+    # if a kind's definition is not installed, the kind has no objects, so no account needs the permission
     return tuple(need for need in missing if served.get(need.right.group, True))
 
 
@@ -194,7 +197,7 @@ def _review_spec(need: Need, kind: str) -> Mapping[str, Any]:
 async def cluster_scoped(
     client: KubernetesClient, kinds: Iterable[GroupKind], deadline: Deadline
 ) -> frozenset[GroupKind]:
-    """The kinds that are cluster-scoped; kinds that the API server does not have are left out."""
+    """The cluster-scoped kinds among `kinds`. Kinds that the API server does not have are omitted."""
     asked_kinds, scoped = frozenset(kinds), set[GroupKind]()
     for group in sorted({kind.group for kind in asked_kinds}):
         paths = ["/api/v1"]
@@ -211,7 +214,7 @@ async def cluster_scoped(
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
-    """How far the API server's clock is ahead; None if the server has not answered yet."""
+    """How far the API server's clock is ahead of `now`, or None if the server has not answered yet."""
     if not client.heard:
         return None
     server_time, at = client.heard

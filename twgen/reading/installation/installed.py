@@ -1,4 +1,4 @@
-"""Reads the installed Argo CD, with its plugin, settings and Applications, and the installed tick."""
+"""Reads the installed Argo CD (with its plugin, settings and Applications) and the installed tick."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from twgen.versioning.names import DEPLOYMENT_API, is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
-"""The names of Argo CD's own containers in its manifests and in its Helm chart."""
+"""The names of Argo CD's own containers, in its manifests and in its Helm chart."""
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
@@ -47,9 +47,9 @@ Object = Mapping[str, Any]
 async def read_argocd(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> tuple[ArgoInstallation, Mapping[str, str]]:
-    """Read the Argo CD in a namespace; also returns the parts that could not be read, with the errors.
+    """Read the Argo CD in a namespace. Also returns the parts that could not be read, with the errors.
 
-    Raises StateUnavailable if it does not exist or cannot be read.
+    Raises StateUnavailable if Argo CD does not exist there or cannot be read.
     """
     deployments = await read_list(client, path_of(DEPLOYMENT_API, "Deployment", namespace), deadline)
     deployments.sort(key=lambda item: str(item["metadata"]["name"]))
@@ -82,7 +82,7 @@ async def read_argocd(
     except StateUnavailable as error:
         not_checked["settings of Argo CD"] = str(error)
     try:
-        # without permission for all namespaces, only the Applications in Argo CD's own namespace are read
+        # if the account lacks permission for all namespaces, only Argo CD's own namespace is read
         path = path_of(APPLICATION_API, "Application")
         status, answer = await client.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
@@ -118,8 +118,8 @@ async def _plugin(
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The names of the ConfigMaps that a container mounts.
 
-    Its Secrets are not checked: an account that may get a Secret can read its content, and the doctor should
-    not need that permission.
+    The container's Secrets are not checked. An account that may get a Secret can read its content, and the
+    doctor should not need that permission.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -131,7 +131,7 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
 async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
-    """The OperatorConfig in a ConfigMap that a container mounts, if it can be read and is valid."""
+    """The OperatorConfig in a ConfigMap that a container mounts, or None if none is readable and valid."""
     for name in _config_maps(pod, container):
         _, answer = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
@@ -152,7 +152,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin in the Application's sources, or a probable misspelling of it."""
+    """The name of twgen's plugin in the Application's sources, or a name that is probably a misspelling."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
     exact = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
@@ -177,7 +177,7 @@ def _application(item: Object) -> ArgoApplication:
 
 
 def _errors(application: Object) -> Iterable[str]:
-    """Argo CD's errors about an Application, from its conditions and its last sync."""
+    """Argo CD's errors about an Application, from the Application's conditions and last sync."""
     for condition in value_at(application, "status", "conditions") or ():
         kind = str(condition.get("type"))
         if kind.endswith("Error") or kind == "SharedResourceWarning":
@@ -191,16 +191,16 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line. For a failed render, only its end is kept, which is twgen's own message."""
+    """A message in one line. If a render failed, only the message's end is kept, which comes from twgen."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
 
 
 async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
-    """Find the cluster's tick by its name in deploy/tick; None if it is not installed.
+    """The cluster's tick, found by its name in deploy/tick, or None if it is not installed.
 
-    Raises StateUnavailable if it cannot be listed, or if there are several, because one may belong to another
-    team.
+    Raises StateUnavailable if it cannot be listed. Also raises StateUnavailable if there are several ticks,
+    because one of them may belong to another team.
     """
     ticks: list[TickInstallation] = []
     for kind, (api_version, to_pod) in _LEADS_TO_POD.items():
@@ -238,7 +238,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
 async def _variables(
     client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
 ) -> Mapping[str, str]:
-    """The variables of a container that are literals, or come from ConfigMaps that can be read."""
+    """A container's variables that are literals or come from readable ConfigMaps."""
     variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):

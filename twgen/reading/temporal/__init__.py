@@ -1,1 +1,1 @@
-"""Sends requests to Temporal, and converts the answers to values."""
+"""Sends requests to Temporal, and converts the responses to values."""

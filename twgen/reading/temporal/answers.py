@@ -1,4 +1,4 @@
-"""Converts Temporal's answers to values: Worker Deployments, versions, pollers and gate runs."""
+"""Converts Temporal's responses to values: Worker Deployments, versions, pollers and gate runs."""
 
 import json
 from base64 import b64encode
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from temporalio.api.workflowservice import v1 as service
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
-"""The types of task queues by their numbers in the API."""
+"""The task queue types, by their number in the API."""
 NUMBERS_OF_TYPES = {kind: number for number, kind in TASK_QUEUE_TYPES.items()}
 """The number of each task queue type in the API."""
 _FAILING_ATTEMPT = 3
-"""From this attempt on, a workflow task counts as failing. The second attempt follows immediately, later ones
-slowly."""
+"""From this attempt on, a workflow task counts as failing. The second attempt follows immediately, later
+attempts follow slowly."""
 _LONGEST = 300
 """How many characters of a workflow's failure message are shown."""
 UNVERSIONED = ("", "")
-"""Represents an unversioned poller, in place of its worker and build ID."""
+"""Represents an unversioned poller, which has no worker and build ID."""
 Polled = Mapping[tuple[str, str], datetime | None]
-"""When each worker and build ID last polled (None if unknown); unversioned pollers are UNVERSIONED."""
+"""When each worker and build ID last polled, or None if the time is unknown. Unversioned pollers have the key
+UNVERSIONED."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -62,13 +63,13 @@ _GATE_STATUSES = {
     7: GateStatus.TIMED_OUT,
 }
 _BETWEEN_POLLS = 75
-"""The longest time between two polls, in seconds: an idle worker polls every 60."""
+"""The longest time between two polls, in seconds. An idle worker polls every 60 seconds."""
 _VERSIONED = 2
 """The value of WORKER_VERSIONING_MODE_VERSIONED."""
 
 
 def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
-    """Convert the answer of DescribeWorkerDeployment; None if the worker does not exist."""
+    """Convert the response of DescribeWorkerDeployment, which is None if the worker does not exist."""
     if answer is None:
         return None
     info = answer.worker_deployment_info
@@ -84,11 +85,11 @@ def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None")
 def described_version(
     answer: "service.DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
 ) -> Version | None:
-    """Combine a version's entry in the list with the answer of DescribeWorkerDeploymentVersion.
+    """Combine a version's entry in the list with the response of DescribeWorkerDeploymentVersion.
 
-    The answer never says when a version was active. If the list says that a version drains, the answer is
-    more accurate. For a moment after a change, the oldest server may not find a version; then its metadata is
-    unknown. Returns None if the version is in neither.
+    Only the list says when a version was active. If the list says that a version is draining, the response's
+    status is more accurate. For a moment after a change, the oldest supported server may not find a version.
+    The version's metadata is then unknown. Returns None if neither the list nor the response has the version.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
     if answer is None:
@@ -97,7 +98,7 @@ def described_version(
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
     version = listed or Version(
         build_id=info.deployment_version.build_id,
-        # inactive versions and versions that were never active differ only in times that are missing here
+        # only the list has the times that distinguish an inactive version from one that was never active
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
         drainage=_drainage(info),
@@ -130,7 +131,7 @@ def pollers(answer: "service.DescribeTaskQueueResponse") -> Polled:
 
 
 def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[OtherWorker], bytes]:
-    """The Worker Deployments on a page, and the token of the next page (empty after the last one)."""
+    """The Worker Deployments on a page, and the next page's token (empty after the last page)."""
     workers = [
         OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
         for summary in answer.worker_deployments
@@ -139,7 +140,7 @@ def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[lis
 
 
 def summaries(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
-    """The entry of each Worker Deployment on a page, as bytes to compare, and the next page's token."""
+    """Each Worker Deployment's entry on a page, as bytes to compare, and the next page's token."""
     items = answer.worker_deployments
     return [(item.name, item.SerializeToString(deterministic=True)) for item in items], answer.next_page_token
 
@@ -164,7 +165,7 @@ def with_pollers(
     tasks: Mapping[tuple[str, TaskQueue], bool],
     now: datetime,
 ) -> tuple[TaskQueue, ...] | None:
-    """The task queues of a version, with their pollers and tasks."""
+    """A version's task queues, with their pollers and tasks."""
     if version.task_queues is None:
         return None
     key = (worker, version.build_id)
@@ -190,9 +191,9 @@ def with_pollers(
 def gate_run(
     task_queue: str, workflow_id: str, answer: "service.DescribeWorkflowExecutionResponse | None"
 ) -> tuple[GateRun | None, bool]:
-    """The run of a gate workflow (None if it has not started), and whether its workflow task fails.
+    """A gate workflow's run, or None if it has not started, and whether its workflow task keeps failing.
 
-    If a workflow task fails more than once, the worker probably cannot complete it.
+    If a workflow task fails more than once, the worker probably cannot complete the task.
     """
     if answer is None:
         return None, False
@@ -205,7 +206,7 @@ def gate_run(
 
 
 def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | None") -> str:
-    """The message of the newest failure in a history, in one line; empty if there is none."""
+    """The message of the newest failure in a history, in one line, or empty if there is no failure."""
     for event in answer.history.events if answer else ():
         if event.HasField("workflow_execution_terminated_event_attributes"):
             return _one_line(event.workflow_execution_terminated_event_attributes.reason)
@@ -215,7 +216,7 @@ def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | N
             failure = event.workflow_task_failed_event_attributes.failure
         else:
             continue
-        # outer failures name the activity or child that failed; the innermost one has the reason
+        # an outer failure says which activity or child workflow failed; the innermost failure has the reason
         while failure.HasField("cause"):
             failure = failure.cause
         return _one_line(failure.message)
@@ -230,9 +231,9 @@ def _one_line(text: str) -> str:
 def failure_count(
     statuses: Collection[ClosedStatus], answer: "service.CountWorkflowExecutionsResponse"
 ) -> FailureCount:
-    """From a count by status: the number of all workflows, and of workflows with one of `statuses`.
+    """Convert counts by status to the number of all workflows, and of workflows with one of `statuses`.
 
-    A run that continued as new is not counted, because the next run is.
+    A run that continued as new is not counted, because its next run is counted.
     """
     counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
     counts.pop("ContinuedAsNew", None)
@@ -240,7 +241,7 @@ def failure_count(
 
 
 def moment(message: "Message", name: str) -> datetime | None:
-    """A timestamp of a message, in UTC; None if it is not set (1970 in protobuf, or year 1 in Go)."""
+    """A message's timestamp, in UTC, or None if it is not set (1970 in protobuf, or the year 1 in Go)."""
     timestamp = getattr(message, name)
     if timestamp.seconds <= 0:
         return None
@@ -249,7 +250,10 @@ def moment(message: "Message", name: str) -> datetime | None:
 
 
 def decoded(payload: "Payload") -> Any:
-    """A payload's JSON value, or its text if it is not JSON, so that a mark set by hand still counts."""
+    """A payload's JSON value, or its text if it is not JSON.
+
+    A person may have set metadata that is not JSON.
+    """
     try:
         return json.loads(payload.data)
     except ValueError:
@@ -278,7 +282,7 @@ def _ramping(config: "RoutingConfig") -> RampingVersion | None:
         return None
     return RampingVersion(
         build_id=config.ramping_deployment_version.build_id,
-        # single precision keeps six decimal digits
+        # a single-precision number has six exact decimal digits
         percentage=float(f"{config.ramping_version_percentage:.6g}"),
         since=moment(config, "ramping_version_changed_time"),
         percentage_changed_at=moment(config, "ramping_version_percentage_changed_time"),

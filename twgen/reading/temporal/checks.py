@@ -1,4 +1,4 @@
-"""Repeated checks of many workers: unchanged descriptions are reused, and silent servers are skipped."""
+"""Makes repeated checks of many workers cheap: reuses unchanged descriptions, and skips silent servers."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -10,42 +10,43 @@ from twgen.model.spec import InTemporal
 from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
 
 _ALL_AGAIN = 10
-"""Every tenth check describes all workers, because the list does not show managers and most versions."""
+"""After this many checks, all workers are described again, because the list does not contain managers or most
+versions."""
 _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, VersionStatus.DRAINED}
-"""Versions with these statuses change only in ways that the list shows, or that each check counts."""
+"""If a version has one of these statuses, the list or the counts in each check reveal any change."""
 
 Place = tuple[str, str]
-"""The address of a server, and a Temporal namespace."""
+"""A server's address, and a Temporal namespace."""
 Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 Question = tuple[str, str]
-"""The address of a server, and a method. They are separate because a server whose index has failed can still
-describe workers."""
+"""A server's address, and a method. Methods are counted separately, because a server whose index has failed
+can still describe workers."""
 
 Described = dict[tuple[Place, str], tuple[bytes, WorkerDeployment]]
-"""The description of each worker, with its entry in the namespace's list before that."""
+"""Each worker's description, with the worker's entry in the namespace's list, which was read first."""
 
 _MOST_MISSED = 3
-"""A question is given up after this many timeouts without an answer in between."""
+"""A question is given up after this many timeouts, if the server answers none in between."""
 
 
 async def shared(
     tasks: dict[Key, asyncio.Task[Answer]], key: Key, ask: Callable[[], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """Make a read once for all workers that need it: the first of them starts it."""
+    """Make a read only once for all workers that need it. The first worker that needs it starts the read."""
     if key not in tasks:
         tasks[key] = asyncio.create_task(ask())
-    # if one worker's reads are cancelled, the others still need the answer
+    # if one worker's reads are cancelled, other workers still need the answer
     return await asyncio.shield(tasks[key])
 
 
 def place_of(spec: InTemporal) -> Place:
-    """The server and the namespace of a worker."""
+    """The worker's server and Temporal namespace."""
     return spec.connection.host_port, spec.temporal_namespace
 
 
 class Checks:
-    """Remembers the descriptions of workers from one check to the next."""
+    """Remembers the workers' descriptions from one check to the next."""
 
     def __init__(self) -> None:
         self._described: Described = {}
@@ -60,17 +61,17 @@ class Checks:
 
 
 class Check:
-    """One check, which may take several reads. Outside of `Checks`, it describes every worker."""
+    """One check, which may take several reads. A check that `Checks` did not make describes every worker."""
 
     def __init__(self, described: Described | None = None) -> None:
         self.silences = Silences()
         self.described = described
-        """The descriptions from earlier checks; None if there are none to reuse."""
+        """The descriptions from earlier checks, or None if there are none to reuse."""
         self.lists: dict[Place, asyncio.Task[Mapping[str, bytes]]] = {}
-        """For each namespace, the entries of its workers in the list, by name."""
+        """The workers' entries in each namespace's list, by the worker's name."""
 
     def remember(self, key: tuple[Place, str], summary: bytes, answer: WorkerDeployment | None) -> None:
-        """Keep a worker's description until its summary changes, unless other changes are possible."""
+        """Keep a worker's description until its summary changes, unless it can change in other ways."""
         if self.described is None:
             return
         self.described.pop(key, None)
@@ -81,7 +82,7 @@ class Check:
 
 
 class Silences:
-    """Counts the timeouts of each question in all reads of one check."""
+    """Counts the timeouts of each question, in all reads of one check."""
 
     def __init__(self) -> None:
         self._answered: Counter[Question] = Counter()
@@ -91,7 +92,7 @@ class Silences:
         self._waiting: defaultdict[Question, set[asyncio.Timeout]] = defaultdict(set)
 
     async def unless_silent(self, question: Question, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask a server; raises OutOfTime immediately if the question was given up."""
+        """Ask a server. Raises OutOfTime immediately if the question was given up."""
         if why := self._given_up.get(question):
             raise OutOfTime(why)
         before = self._answered[question]
@@ -103,7 +104,7 @@ class Silences:
                 finally:
                     self._waiting[question].discard(limit)
         except OutOfTime as error:
-            # not counted if the server answered others meanwhile: then only this subject hangs
+            # if the server answered other requests meanwhile, only this subject hangs, so it does not count
             self._missed[question] += self._answered[question] == before
             if self._missed[question] >= _MOST_MISSED:
                 self._given_up.setdefault(question, str(error))

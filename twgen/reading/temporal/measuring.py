@@ -1,4 +1,4 @@
-"""Measures a ramping version by its workflows and tasks in Temporal, and with Prometheus."""
+"""Measures a ramping version: its workflows and tasks in Temporal, and its Prometheus metrics."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -36,30 +36,33 @@ if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
 
 _MOST_DESCRIBED = 100
-"""Limit of workflows for each measurement, because each one needs a call."""
+"""The most workflows that one measurement describes, because each workflow needs a call."""
 _NAMED = 3
-"""How many workflows a message names."""
+"""How many workflows a message lists by name."""
 STUCK_FROM = 5
-"""From this attempt on, a workflow task counts as stuck. Servers that report problems use the same number,
-which is reached after a minute."""
+"""From this attempt on, a workflow task counts as stuck. The attempt begins after about a minute. Servers
+that report problems use the same number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Measures the metrics of a worker's target from `since` on."""
+    """Measures the metrics of a worker's target since the time `since`."""
 
     spec: WorkerSpec
     target: Version
     current: str | None
-    """The build ID of the current version, if there is one."""
+    """The current version's build ID, or None if there is no current version."""
     temporal: TemporalReader
     since: datetime
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
-    """The Prometheus servers that a worker may use; if None, their metrics cannot be read."""
+    """The Prometheus servers that a worker may use. If it is None, Prometheus metrics cannot be read."""
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
-        """Measure a metric. A failed read is part of the result: it holds the ramp, but the run continues."""
+        """Measure a metric. If a read fails, the result contains the error.
+
+        The ramp then waits, but the run continues.
+        """
         try:
             match metric.measure:
                 case WorkflowFailures() as query:
@@ -76,7 +79,10 @@ class Measuring:
         return Measurement(metric.name, self.since, problem="this release cannot read it")
 
     async def _failures(self, measure: WorkflowFailures) -> Failures:
-        """Count the workflows that have started on the target since then, and the failed ones."""
+        """Count the workflows that have started on the target since measuring began, and the failed ones.
+
+        If the metric compares the two versions, this also counts the current version's workflows.
+        """
         types = ", ".join(map(quoted_text, measure.workflow_types))
         by_type = f" AND WorkflowType IN ({types})" if types else ""
         compared_with = self.current if measure.max_ratio is None else None
@@ -93,8 +99,9 @@ class Measuring:
     async def _stuck(self, most: int) -> StuckWorkflows:
         """Find the running workflows whose next task belongs to the target and keeps failing.
 
-        A query by version cannot find them: a workflow whose first task fails has no version yet, and one
-        that the target cannot replay keeps its previous version. So candidates are described one by one.
+        A query by version cannot find all of them. A workflow whose first task fails has no version yet, and
+        a workflow that the target cannot replay keeps its previous version. Each candidate is therefore
+        described.
         """
         reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
@@ -109,7 +116,7 @@ class Measuring:
         return StuckWorkflows(len(stuck), names, is_all=is_all or len(stuck) > most)
 
     async def _may_be_stuck(self, *, reports: bool) -> tuple[list[tuple[str, str]], bool]:
-        """Workflow and run IDs of the first workflows that may be stuck, and whether these are all."""
+        """The IDs and run IDs of the first workflows that may be stuck, and whether the list is complete."""
         queues = ", ".join(
             quoted_text(queue.name)
             for queue in self.target.own_task_queues
@@ -134,7 +141,7 @@ class Measuring:
         return workflows, not token
 
     def _is_stuck(self, answer: "DescribeWorkflowExecutionResponse | None", *, reports: bool) -> bool:
-        """Whether the next task keeps failing and belongs to the target."""
+        """Whether the workflow's next task keeps failing and belongs to the target."""
         if answer is None or answer.workflow_execution_info.HasField("close_time"):
             return False
         versioning = answer.workflow_execution_info.versioning_info
@@ -148,7 +155,7 @@ class Measuring:
         return keeps_failing and named == (self.spec.worker_deployment, target)
 
     async def _backlog(self) -> Backlog:
-        """The backlog of the target's task queue whose oldest task, of any type, has waited longest."""
+        """The backlog of the target's task queue in which a task, of any type, has waited longest."""
         names = sorted({queue.name for queue in self.target.own_task_queues})
         asking = [self.temporal.tasks(self.spec, name, self.target.build_id) for name in names]
         backlogs = [
@@ -159,10 +166,10 @@ class Measuring:
         return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def points(self, metric: PrometheusQuery, servers: "PrometheusServers") -> tuple[Point, ...]:
-        """The points of a query since measuring began; raises StateUnavailable or OutOfTime."""
+        """The points of a query since measuring began. Raises StateUnavailable or OutOfTime."""
         from twgen.clients.prometheus import RangeQuery
 
-        # a server that is not configured is an error even before the first moment
+        # a server that is not configured is an error even before the first point in time
         server = servers.called(metric.server)
         analysis = self.spec.policy.analysis
         between = moments(metric, self.since, analysis.initial_delay, self.now) if analysis else None
@@ -178,8 +185,8 @@ class Measuring:
                 f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
             )
         try:
-            # a cache in front of Prometheus may shift all times a little, so the nearest moment counts.
-            # Infinity is replaced, because JSON cannot express it
+            # a cache in front of Prometheus may shift all times slightly, so each value counts for the
+            # nearest point. Infinity is replaced, because JSON cannot represent it
             values = {
                 round((float(at) - query.first) / query.step): None
                 if isnan(value := float(text))

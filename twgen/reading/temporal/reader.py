@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
-"""The name of a Worker Deployment, with a build ID."""
+"""A Worker Deployment's name, and a build ID."""
 
 _EVENTS = 10
-"""How many of a history's last events are read. The failure is the last one unless a signal followed."""
+"""How many of a history's last events are read. The failure is the last event unless a signal followed."""
 _MOST_LISTED = 8
-"""Limit, per Temporal namespace and read, of versions whose open workflows are listed."""
+"""The most versions, per Temporal namespace and read, whose open workflows are listed."""
 PAGE = 1000
-"""Workflows per call, which is the server's limit."""
+"""The number of workflows per call. This is the server's limit."""
 _SUMMARIES = 100
-"""Workers per call, which is the server's limit."""
+"""The number of workers per call. This is the server's limit."""
 _MOST_PAGES = 100
 _FORGOTTEN_FOR = 0.3
-"""Seconds to wait. After one in thirty changes of routing, server 1.29.1 does not find the worker for about
-50 ms."""
+"""How many seconds to wait before reading a worker again that was not found. After one in thirty routing
+changes, server 1.29.1 does not find the worker for about 50 ms."""
 _MOST_WAITS = 10
-"""At most this many workers wait in one read, to save the server's rate limit for workers that exist."""
+"""The most workers that wait in one read. This saves the server's rate limit for workers that exist."""
 _IN_ONE_QUERY = 500
-"""Versions per query; a server answers such a query in a few milliseconds."""
+"""The number of versions per query. A server answers such a query in a few milliseconds."""
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class _Counts:
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
     failed: dict[NamedVersion, BaseException] = field(default_factory=dict)
-    """The error of the call that should have counted these versions."""
+    """For each version, the error of the call that should have counted its workflows."""
 
 
 class TemporalReader:
     """Reads workers from Temporal within one deadline. Reads that several workers need are made only once.
 
-    Every method raises StateUnavailable or OutOfTime.
+    Every method may raise StateUnavailable or OutOfTime.
     """
 
     def __init__(self, clients: TemporalClients, deadline: Deadline, check: Check | None = None) -> None:
@@ -71,7 +71,7 @@ class TemporalReader:
         """The check to which this reader's reads belong."""
         self.deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        """Reads that several workers share, by subject and place."""
+        """Reads that several workers share, by subject, server and namespace."""
         self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
         self._listed: Counter[Place] = Counter()
         self._waits = 0
@@ -90,7 +90,7 @@ class TemporalReader:
         may_be_absent: bool = False,
         **fields: Any,
     ) -> Answer:
-        """Make a call, named as in Temporal's API, with these fields; returns the converted answer.
+        """Make the call `name` of Temporal's API with these fields, and return the converted response.
 
         Raises StateUnavailable or OutOfTime.
         """
@@ -100,7 +100,7 @@ class TemporalReader:
         )
 
     async def wait_until_remembered(self) -> bool:
-        """Wait until a server may find a worker again; returns False if too many workers have waited."""
+        """Wait until a server may find a worker again. Returns False if too many workers have waited."""
         self._waits += 1
         if self._waits > _MOST_WAITS:
             return False
@@ -119,9 +119,9 @@ class TemporalReader:
         return versions[address]
 
     async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
-        """The Worker Deployments in the worker's Temporal namespace, at most MOST_COUNTED.
+        """At most MOST_COUNTED Worker Deployments in the worker's Temporal namespace.
 
-        This takes at most two calls. Since 1.32.0, a page may contain fewer than requested.
+        This takes at most two calls. Since server 1.32.0, a page may contain fewer items than requested.
         """
         return await shared(
             self._shared,
@@ -130,7 +130,7 @@ class TemporalReader:
         )
 
     async def summaries(self, spec: InTemporal) -> Mapping[str, bytes]:
-        """The entry of each worker in the list of its Temporal namespace. It may be a few seconds old."""
+        """Each worker's entry in the list of `spec`'s Temporal namespace. It may be a few seconds old."""
         return dict(await self._listed_workers(spec, answers.summaries, _SUMMARIES, _MOST_PAGES))
 
     async def _listed_workers(
@@ -142,7 +142,7 @@ class TemporalReader:
     ) -> list[Answer]:
         """Convert the Worker Deployments on the first pages of a Temporal namespace's list.
 
-        It stops after the time for one answer, because a faulty server may send pages without end.
+        It stops after the time limit for one response, because a faulty server may never stop sending pages.
         """
         listed, began, token = list[Answer](), time.monotonic(), b""
         for _ in range(most_pages):
@@ -155,7 +155,7 @@ class TemporalReader:
         return listed
 
     async def reports_problems(self, spec: InTemporal) -> bool:
-        """Whether the server can find workflows in the worker's namespace by problems of workflow tasks."""
+        """Whether the server can search the worker's namespace for workflows that report problems."""
 
         def value(answer: Any) -> bool:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
@@ -167,10 +167,11 @@ class TemporalReader:
     async def tasks(
         self, spec: InTemporal, task_queue: str, build_id: str
     ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
-        """Statistics of a version's tasks, and of tasks without a version, in a task queue, by type.
+        """Statistics about a task queue, by type: for a version's tasks, and for tasks without a version.
 
-        Server 1.29.1 counts tasks without a version separately, and 1.32.0 as part of each version. On both,
-        this "enhanced" form of the request reports the rates at which tasks are added and dispatched.
+        Server 1.29.1 counts tasks without a version separately. Server 1.32.0 counts them as part of each
+        version. On both, this "enhanced" form of the request reports the rates at which tasks are added and
+        dispatched.
         """
         version = f"{spec.worker_deployment}:{build_id}"
 
@@ -195,8 +196,8 @@ class TemporalReader:
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """Count the open workflows that are pinned to each of these versions.
 
-        A server answers only ten counts a second for a namespace. So while one count runs, the versions of
-        other workers are collected, and the next call counts them together.
+        A server answers only ten counts per second for a namespace. While one count runs, other workers'
+        versions are therefore collected, and the next call counts them together.
         """
         if not build_ids:
             return {}
@@ -204,7 +205,7 @@ class TemporalReader:
         versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
         counts.waiting += versions
         async with counts.turn:
-            # each worker in a failed call would otherwise repeat it, one after another
+            # otherwise, each worker in a failed call would repeat the call, one after another
             if failure := next((counts.failed[key] for key in versions if key in counts.failed), None):
                 raise failure
             together = tuple(counts.waiting)
@@ -225,10 +226,10 @@ class TemporalReader:
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
     async def pinned_count(self, spec: InTemporal, build_id: str) -> tuple[int | None, datetime | None]:
-        """The number of open workflows pinned to a version, and the start time of the oldest.
+        """The number of open workflows that are pinned to a version, and the oldest one's start time.
 
-        None if they were not counted, or not all were listed. Only a few versions of a namespace are listed,
-        because the server answers only ten lists a second.
+        The number is None if they were not counted. The start time is None if not all were listed. Only a few
+        versions per namespace are listed, because the server answers only ten list requests per second.
         """
         key = place_of(spec)
         self._listed[key] += 1
@@ -243,7 +244,7 @@ class TemporalReader:
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
     ) -> dict[NamedVersion, int]:
-        """Count all versions in one call; if any workflow is open, repeat that for each half of them."""
+        """Count all versions' workflows in one call. If any workflow is open, count each half separately."""
         number = await self.count(spec, versions, "Pinned")
         if number == 0 or len(versions) == 1:
             return dict.fromkeys(versions, number)
@@ -256,9 +257,9 @@ class TemporalReader:
     async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
         """Count the open workflows with a versioning behavior (Pinned or AutoUpgrade) on these versions.
 
-        A workflow that is pinned by an override has these attributes from its start. A missing close time
-        finds running and paused workflows, on all supported servers; the server's own drainage check
-        overlooks paused ones.
+        A workflow that is pinned by an override has these attributes from its start. On all supported
+        servers, the condition that the close time is missing finds running and paused workflows. The server's
+        own drainage check overlooks paused workflows.
         """
         names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
@@ -280,8 +281,9 @@ class TemporalReader:
         page_size: int = PAGE,
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
-        """A page of the workflows that match a query, newest first, converted; and the next page's token."""
-        # converted immediately, because the memos and attributes of all workflows would fill a Pod's memory
+        """A page of converted workflows that match a query, newest first, and the next page's token."""
+        # each page is converted immediately, because all workflows' memos and attributes would fill a Pod's
+        # memory
         return await self.ask(
             spec,
             "ListWorkflowExecutions",
@@ -294,21 +296,24 @@ class TemporalReader:
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
-        """Describe a workflow's run (the latest if `run_id` is empty); `value` converts it, or None."""
+        """Describe a workflow's run, or its latest run if `run_id` is empty.
+
+        `value` converts the response, which is None if the workflow does not exist.
+        """
         execution = {"workflow_id": workflow_id, "run_id": run_id}
         return await self.ask(
             spec, "DescribeWorkflowExecution", value, may_be_absent=True, execution=execution
         )
 
     async def deployment(self, spec: WorkerSpec, *, for_routing: bool = True) -> WorkerDeployment | None:
-        """The worker's routing and its list of versions; None if the worker does not exist.
+        """The worker's routing and its list of versions, or None if the worker does not exist.
 
-        Without `for_routing`, the description may be reused from an earlier check.
+        Without `for_routing`, an earlier check's description may be reused.
         """
         check, place, summary = self.check, place_of(spec), b""
         key = place, spec.worker_deployment
         if check.described is not None and not for_routing:
-            # listing may fail, for example without permission; then the worker is described
+            # if listing fails, for example without permission, the worker is described
             with suppress(StateUnavailable, OutOfTime):
                 summaries = await shared(check.lists, place, lambda: self.summaries(spec))
                 summary = summaries.get(spec.worker_deployment, b"")
@@ -326,7 +331,10 @@ class TemporalReader:
         return described
 
     async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
-        """A version by its build ID, combined with its entry in the list; None if it is in neither."""
+        """A version, described and combined with its entry in the list.
+
+        None if the server does not find the version and the list does not contain it.
+        """
         return await self.ask(
             spec,
             "DescribeWorkerDeploymentVersion",
@@ -343,12 +351,12 @@ class TemporalReader:
         )
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
-        """Whether tasks of a version wait in a task queue, or arrived recently, by Temporal's own rule."""
+        """Whether a version's tasks wait in a task queue or arrived recently. This is Temporal's own rule."""
         tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
     async def gate_run(self, spec: WorkerSpec, task_queue: str, workflow_id: str) -> GateRun | None:
-        """The latest run of a gate workflow, with the reason if it failed; None if it has not started."""
+        """A gate workflow's latest run, with the reason if it failed, or None if no run has started."""
         value = partial(answers.gate_run, task_queue, workflow_id)
         run, fails = await self.describe_workflow(spec, workflow_id, "", value)
         if run is None or not (fails or run.status.has_failed):
@@ -357,7 +365,7 @@ class TemporalReader:
         return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
 
     async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
-        """The failure in the newest events of a workflow's latest run; empty if none is known."""
+        """The failure in the newest events of a workflow's latest run, or empty if no failure is known."""
         # an error is ignored, because the failure only explains a decision
         with suppress(StateUnavailable, OutOfTime):
             return await self.ask(
@@ -372,7 +380,7 @@ class TemporalReader:
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """Wait for all answers; raises the first error after all requests have ended."""
+    """Wait for all answers. Raises the first error after all requests have ended."""
     values: list[Answer] = []
     for answer in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(answer, BaseException):

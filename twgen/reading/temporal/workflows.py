@@ -1,9 +1,9 @@
-"""Reads the workflows of a worker: the open ones that keep a version running, and histories to replay.
+"""Reads a worker's workflows: open workflows that keep a version running, and histories to replay.
 
-Open workflows are counted by the server, and listed and described up to a limit. Servers group counts only by
-status, so types, task queues and ages come from the list. The list begins with the newest workflows, but the
-oldest keep a version running longest. So if not all are listed, workflows are also counted by age, and the
-page with the oldest is found by start time.
+The server counts the open workflows. twgen lists and describes them up to a limit. Servers group counts only
+by status, so types, task queues and ages come from the list. The list begins with the newest workflows, but
+the oldest workflows keep a version running longest. If the list is incomplete, workflows are therefore also
+counted by age, and the page with the oldest workflows is found by start time.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
-"""Limit of a version's workflows that are described one by one."""
+"""The most workflows of a version that are described individually."""
 
 _LONGEST_AGO = timedelta(days=3650)
 _MOST_HALVINGS = 30
@@ -37,21 +37,21 @@ _PAUSED = 8
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Listed = tuple[str, str, OpenWorkflow]
-"""Workflow ID, run ID and workflow."""
+"""A workflow's ID, its run ID and the workflow itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Reads the open workflows on the versions of one worker."""
+    """Reads the open workflows on one worker's versions."""
 
     spec: WorkerSpec
     temporal: TemporalReader
     now: datetime
     window: timedelta
-    """Workflows that closed in this time before now are also read."""
+    """How far before `now` a workflow may have closed, if it is to be read too."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
-        """The open workflows of each version. A single call finds all versions that have none."""
+        """Each version's open workflows. A single call finds all versions that have none."""
         counted = await self.temporal.open_workflows(self.spec, build_ids)
         in_use = [build_id for build_id in build_ids if counted[build_id]]
         pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
@@ -59,7 +59,7 @@ class Draining:
         return none | dict(zip(in_use, pinned, strict=True))
 
     async def batch(self, job_id: str) -> BatchState | None:
-        """The progress of a batch operation; None if it does not exist."""
+        """The progress of a batch operation, or None if the operation does not exist."""
         from temporalio.api.enums.v1 import BatchOperationState
 
         def state(answer: "service.DescribeBatchOperationResponse | None") -> BatchState | None:
@@ -92,7 +92,7 @@ class Draining:
         described = await self._described(oldest[-_MOST_DESCRIBED:])
         since = format_time(self.now - self.window)
         closed = f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
-        # the newest page is enough
+        # the first page, with the newest workflows, is enough
         ended, _ = await self.temporal.workflows(self.spec, closed, _closed, page_size=PAGE)
         return PinnedWorkflows(
             # workflows may have closed between the count and the list
@@ -105,7 +105,7 @@ class Draining:
         )
 
     async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
-        """The newest workflows, on at most `most` pages, and whether these are all."""
+        """The newest workflows, from at most `most` pages, and whether these are all workflows."""
         workflows: list[_Listed] = []
         token = b""
         for _ in range(most):
@@ -122,7 +122,10 @@ class Draining:
         return await self.temporal.count_workflows(self.spec, query)
 
     async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
-        """At most a page of the oldest workflows, which started before `newest`; empty if not found."""
+        """At most one page of the oldest workflows, or empty if the search for that page fails.
+
+        `newest` is a time before which they all started.
+        """
         youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
             age = (youngest_age + oldest_age) / 2
@@ -169,17 +172,17 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 
 
 class _Kind(NamedTuple):
-    """A property by which workflows are grouped, so that some of each group are replayed."""
+    """A property by which workflows are grouped, so that some workflows of each group are replayed."""
 
     attribute: str
-    """The search attribute of the property."""
+    """The property's search attribute."""
     value: Callable[[RecordedRun], str]
-    """Returns a workflow's value of the property; empty if it has none."""
+    """Returns the property's value for a workflow, or empty if the workflow has no value."""
     prefix: str = ""
-    """Precedes the value in the search attribute."""
+    """The text before the value in the search attribute."""
 
     def text(self, value: str) -> str:
-        """A value as it is written in a query."""
+        """The value as text in a query."""
         return quoted_text(self.prefix + value)
 
 
@@ -187,7 +190,7 @@ _BY_TYPE = _Kind("WorkflowType", lambda workflow: workflow.workflow_type)
 
 
 class Histories:
-    """Reads histories of one worker's workflows. Every method raises StateUnavailable or OutOfTime."""
+    """Reads the histories of one worker's workflows. Every method may raise StateUnavailable or OutOfTime."""
 
     def __init__(self, worker: InTemporal, temporal: TemporalReader, page: int = PAGE) -> None:
         self._worker = worker
@@ -196,10 +199,10 @@ class Histories:
         self._before_build_id = f"{worker.worker_deployment}:"
 
     async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[RecordedRun]:
-        """At least `number` of the newest workflows of each type: open ones, per version, and closed ones.
+        """At least `number` of the newest workflows of each type, both open (for each version) and closed.
 
         `upgrading` selects only auto-upgrade workflows. Workflows that no version has run yet are found by
-        their task queue, because the first version will continue them.
+        `task_queue`, because the first version will continue them.
         """
         own = of_deployment(self._worker.worker_deployment)
         upgrades = f"{own} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
@@ -216,7 +219,10 @@ class Histories:
         return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
 
     async def history(self, recorded: RecordedRun, most_bytes: int) -> str | None:
-        """The history of a run as JSON; empty if the server has deleted it, None if it is too large."""
+        """A run's history as JSON.
+
+        It is empty if the server has deleted the history, and None if the history is too large.
+        """
         from google.protobuf.json_format import MessageToJson
         from temporalio.api.history.v1 import History
 
@@ -234,7 +240,7 @@ class Histories:
                 return ""
             part, token = page
             whole.events.extend(part.events)
-            # the JSON form is even larger
+            # the JSON text is even larger than this
             if whole.ByteSize() > most_bytes:
                 return None
             if not token:
@@ -244,9 +250,10 @@ class Histories:
     async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[RecordedRun]:
         """At least `number` of the newest workflows of each kind that match the query, if there are enough.
 
-        A list begins with the newest workflows, so a type that was last started long ago is not on its first
-        pages. So each kind that appears is queried separately, and then all other kinds. A server may
-        find nothing for a name with quotes: then the listed workflows are used, and the list is read further.
+        A list begins with the newest workflows. A type that was last started long ago is not on the first
+        pages, so each kind that appears is queried separately, and then all other kinds. If a name contains
+        quotes, a server may find nothing. In that case, the listed workflows are used, and the next page is
+        read.
         """
         workflows: list[RecordedRun] = []
         if not kinds:
