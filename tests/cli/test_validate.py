@@ -251,7 +251,7 @@ def test_field_of_a_later_controller_is_one_problem_that_says_what_to_write(
     around = {"apiVersion": "v1", "kind": "List", "items": [worker]}
     file.write_text(json.dumps(around if in_a_list else worker))
     ended = run("validate", "specs")
-    assert "spec.workerGroups: is not read: several pod shapes" in ended.stdout
+    assert "spec.workerGroups: is not read: several kinds of pods" in ended.stdout
     assert ended.stderr == "twgen: 1 problem found\n", ended.stdout
 
 

@@ -303,7 +303,7 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
         [],
         [
             (
-                "live.yaml: Deployment payments is not imported: it belongs to a version, but its"
+                "live.yaml: Deployment payments is not imported: it is the Deployment of a version, but its"
                 " worker is missing"
             ),
             (

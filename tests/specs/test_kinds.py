@@ -221,7 +221,7 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
 def test_document_without_a_name_passes_through_with_a_warning(metadata: Any, hint: str) -> None:
     found = parsed({"apiVersion": "v1", "kind": "Service", **metadata})
     assert len(found.passthrough) == 1
-    assert told(found.warnings) == [f"has no metadata.name: an API server refuses it{hint}"]
+    assert told(found.warnings) == [f"has no metadata.name: an API server rejects it{hint}"]
 
 
 def test_document_whose_name_a_server_makes_is_not_warned_of() -> None:

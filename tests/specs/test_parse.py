@@ -288,7 +288,7 @@ def test_encoding_of_no_input_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("strategy", "warning", "count"),
     [
-        ("Manual", "are made only by `twgen promote`: strategy Manual moves no traffic by itself", 1),
+        ("Manual", "are taken only by `twgen promote`: strategy Manual moves no traffic by itself", 1),
         ("AllAtOnce", "have no effect: strategy AllAtOnce has no steps", 0),
     ],
 )

@@ -197,7 +197,7 @@ def of_worker(trigger: dict[str, Any], temporal_namespace: str = "default", **co
 def test_trigger_without_a_namespace_is_warned_of_where_the_worker_has_another(
     metadata: dict[str, Any], temporal_namespace: str, *, is_told: bool
 ) -> None:
-    why = "without namespace KEDA asks Temporal namespace default, but the worker's is shop.a1b2c"
+    why = "without namespace, KEDA asks Temporal namespace default, but the worker's is shop.a1b2c"
     found = of_worker({"metadata": metadata}, temporal_namespace)
     assert found == ([f'{METADATA}: {why}: write namespace: ""'] if is_told else [])
 

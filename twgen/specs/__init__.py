@@ -1,1 +1,1 @@
-"""Turn documents into specs and problems: knows the kinds and their defaults, not files or clusters."""
+"""Turn documents into specs and problems. Only the kinds and their defaults matter, not files or clusters."""

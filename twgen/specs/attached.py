@@ -1,4 +1,4 @@
-"""WorkerResourceTemplates: every version of a worker gets a copy of their object."""
+"""The fields of a WorkerResourceTemplate. Every version of a worker gets a copy of the object in it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,13 +44,13 @@ class AttachedKind(NamedTuple):
     """A kind whose fields twgen knows. It may always be attached, whatever the operator allows."""
 
     structs: Mapping[str, str]
-    """The name of its `spec` in kubernetes_types, by version of its API group."""
+    """The name of the struct of its `spec` in kubernetes_types, by version of its API group."""
     target: str = ""
     """The field of its `spec` that refers to a Deployment; empty if there is none."""
     autoscales: bool = False
-    """It changes the replicas of that Deployment."""
+    """Whether it changes the replicas of that Deployment."""
     scales_from_zero: bool = False
-    """It also changes the replicas when they are zero."""
+    """Whether it also scales a Deployment that has no replicas."""
 
 
 HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
@@ -132,7 +132,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         check_modifiers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
-        if "items" in template.value:  # the kinds of the items may not be allowed
+        if "items" in template.value:  # an item may have a kind that is not allowed
             template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
@@ -142,7 +142,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """The errors that an API server would report only for the copy of the version with these names.
+    """The errors that an API server would report only because of this version's names.
 
     The names replace the placeholders. They can be too long or contain invalid characters.
     """
@@ -186,13 +186,13 @@ def cluster_scoped_templates(
 
 
 def _why_cluster_scoped(kind: GroupKind) -> str:
-    """The message that a cluster-scoped kind cannot be attached."""
+    """The reason why objects of a cluster-scoped kind cannot be attached."""
     why = "is cluster-scoped, but a version's copy must be in its namespace"
     return f"{kind} {why}: keep it next to the specs, as a plain manifest"
 
 
 def is_sentinel(value: Any) -> bool:
-    """The value is `{}` or null, so twgen fills it in."""
+    """Whether the value is `{}` or null, so that twgen fills it in."""
     return value is None or value == {}
 
 
@@ -305,9 +305,9 @@ def _check_metadata(template: Fields) -> None:
 
 
 def _warn_of_budget(spec: Fields) -> None:
-    """Warn of a budget that protects no pods, blocks every eviction, or selects pods of several versions."""
+    """Warn if a budget protects no pods, blocks every eviction, or selects pods of several versions."""
     written = {name for name, item in spec.value.items() if item is not None}
-    # any other field has one of these two names, or is reported as unknown
+    # any other field is minAvailable or maxUnavailable, or is reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", BUDGET_RULE("protects no pods: write minAvailable or maxUnavailable"))
     if warning := warning_of_limit(spec.value):
@@ -327,7 +327,7 @@ def _warn_of_budget(spec: Fields) -> None:
 
 
 def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, Message] | None:
-    """The field of a budget that protects no pod or allows no eviction, for any number of pods, and why."""
+    """The field of a budget that protects no pod or allows no eviction, with any number of pods, and why."""
     for field, none, nothing in (
         ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
         ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
@@ -341,7 +341,7 @@ def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, Message] | None:
 
 
 def share_of(limit: Any) -> int | None:
-    """The percentage in a limit such as `50%`. None: the limit is a number, or invalid."""
+    """The percentage in a limit such as `50%`, or None if the limit is a number or invalid."""
     is_share = isinstance(limit, str) and re.search(PERCENTAGE, limit)
     return int(limit[:-1]) if is_share and int(limit[:-1]) <= 100 else None
 
@@ -351,7 +351,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
     for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
-        # the controller keeps unknown placeholders: each is a typo, or its chart was not rendered
+        # the controller leaves unknown placeholders unchanged: each is a typo, or its chart was not rendered
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in entries(spec.value):

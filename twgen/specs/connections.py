@@ -1,4 +1,4 @@
-"""Connections: their fields, and the checks of their addresses."""
+"""The fields of a Connection, and the checks of its address."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from twgen.specs.fields import Check, Fields, spec_shape
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
-"""The endpoint of one namespace. Other endpoints belong to a region:
+"""The endpoint of one namespace. Other endpoints are for a region:
 https://docs.temporal.io/cloud/namespaces."""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
@@ -18,7 +18,7 @@ _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, ne
 FILL_IN = "fill-in"
 """`twgen import` writes this in place of a name that only a person knows."""
 _CREDENTIALS = Rule(
-    "cloud-credentials", "Temporal Cloud refuses connections without an API key or a certificate."
+    "cloud-credentials", "Temporal Cloud rejects connections without an API key or a certificate."
 )
 _LOCAL = Rule("local-address", "In a pod, localhost is the pod itself, where no Temporal listens.")
 NO_ADDRESS = f"{FILL_IN}:7233"
@@ -51,7 +51,7 @@ CONNECTION = spec_shape(Connection, _CHECKS)
 
 
 def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each Connection whose address (localhost) is the pod itself."""
+    """A warning for each Connection whose address, such as localhost, is the pod itself."""
     all_connections = (worker.connection for worker in workers)
     connections = {
         (item.document.source, item.document.index, item.document.path): item for item in all_connections
@@ -64,14 +64,14 @@ def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
 
 def is_cloud(host_port: str) -> bool:
-    """The address belongs to Temporal Cloud, which requires an API key or a certificate."""
+    """Whether the address belongs to Temporal Cloud, which requires an API key or a certificate."""
     return _host(host_port).endswith(_CLOUD)
 
 
 def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
-    """Why Temporal Cloud cannot have the namespace at this address. Empty: it can, or this is not Cloud.
+    """Why Temporal Cloud cannot have the namespace at this address; empty if it can, or if this is not Cloud.
 
-    With a private link, only the server name of the certificate shows the namespace.
+    With a private link, only the TLS server name shows the namespace.
     """
     name = _host(host_port) if is_cloud(host_port) else server_name.lower()
     if endpoint := _ENDPOINT.fullmatch(name):

@@ -86,14 +86,14 @@ class Replacement:
     """How Kubernetes replaces the pods of a version."""
 
     type: Replacing | None = None
-    """RollingUpdate replaces some pods at a time. Recreate replaces all at once. If absent: RollingUpdate."""
+    """RollingUpdate (the default) replaces some pods at a time. Recreate replaces all at once."""
     rolling_update: RollingUpdate | None = None
     """How many pods Kubernetes replaces at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFields:
-    """The fields of a Deployment's spec. Most are aliases: a SpecDocument has them at another path."""
+    """The fields of a Deployment's spec. Most are aliases, which a SpecDocument has at another path."""
 
     replicas: Any = None
     """The same as spec.replicas."""
@@ -104,10 +104,10 @@ class DeploymentFields:
     template: Any = None
     """The same as spec.template."""
     strategy: Replacement | None = None
-    """How Kubernetes replaces the target's pods when the version stays the same. Changing this restarts no
-    pod."""
+    """How Kubernetes replaces the target's pods when the version stays the same. Changing this field restarts
+    no pods."""
     revision_history_limit: Annotated[int | None, INT32] = None
-    """How many old ReplicaSets of each version Kubernetes keeps. If absent: 10."""
+    """How many old ReplicaSets of each version Kubernetes keeps. The default is 10."""
     selector: Any = None
     """Has no effect: each version selects its own pods."""
     paused: bool = False
@@ -199,6 +199,6 @@ def marks_of_versions(kind: str) -> Shape:
 
 
 def why_not_of_versions(mark: str) -> Message | None:
-    """Why the Deployment of a version should not have this label or annotation. None: it may."""
+    """Why a version's Deployment should not have this label or annotation, or None if it may."""
     why = _ACTED_ON.get(mark) or _ACTED_ON.get(mark.partition("/")[0])
     return _OTHER_PROGRAM(f"{why}: remove it") if why else None

@@ -1,7 +1,7 @@
 """Read the fields of a spec: one by one, or into the dataclass that declares them.
 
-A mistake is noted and does not stop the reader, so that rules between fields can find more. The dataclass of
-a spec is declared like the one of a record (model.record_shapes).
+The reader notes a mistake and continues, so that rules between fields can find more mistakes. Dataclasses of
+specs are declared like dataclasses of records (model.record_shapes).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ class Fields:
         self.findings.warning(self.at(name), message)
 
     def refused(self, findings: Iterable[Finding]) -> None:
-        """Note findings of an API server's rules, except at paths that already have a problem."""
+        """Note errors that an API server would report, except at paths that already have a problem."""
         wrong = {finding.path for finding in self.findings.problems}
         self.findings.add_unknown(finding for finding in findings if finding.path not in wrong)
 
@@ -70,7 +70,7 @@ class Fields:
         return f"{self.path}.{name}"
 
     def has(self, name: str) -> bool:
-        """The field is present and not null."""
+        """Whether the field is present and not null."""
         return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
@@ -112,7 +112,7 @@ class Fields:
         return read
 
     def refuse_twins(self, name: str, field: str, nouns: str) -> None:
-        """Note each mapping in a list if an earlier one has the same value in this field."""
+        """Note each mapping in the list `name` whose `field` has the same value in an earlier mapping."""
         seen = set()
         for fields in self.mappings(name):
             value = fields.value.get(field)
@@ -145,7 +145,7 @@ class Fields:
     def close(self, *also: str, elsewhere: str = "") -> None:
         """Note each field that was not read, and is not in `also`, as unknown.
 
-        `elsewhere` is the mapping that a field probably belongs in, if no field here has a similar name.
+        `elsewhere` is the mapping in which a field probably belongs, if no field here has a similar name.
         """
         names = self._read.union(also)
         if names.issuperset(self.value):
@@ -173,7 +173,7 @@ def spec_shape(
 
     `checks` (by class) are called with each value that was read. `fields` (by attribute) and `shapes` (by
     class) have the Shapes that do not follow from the types. All apply at any depth. The Shape has no writer,
-    because twgen never writes a spec, and no schema, which tools make.
+    because twgen never writes a spec, and no schema, because tools make the schemas of specs.
     """
     nested = partial(spec_shape, checks=checks, fields=fields)
     read_fields, check = _reader(kind, nested, shapes, fields), checks.get(kind)
@@ -242,7 +242,7 @@ def _reader(
 def _one_of(
     kinds: Mapping[str, Any], nested: Callable[..., Shape], shapes: Shapes
 ) -> Callable[[Fields], Any]:
-    """The function that reads a value. The name of its field selects its class."""
+    """The function that reads a value. The name of the field decides which class the value has."""
     by_name = {name: shape_of(kind, shapes, nested) for name, kind in kinds.items()}
 
     def read(fields: Fields) -> Any:

@@ -41,13 +41,13 @@ Configurations = Mapping[str, Mapping[str, Any]]
 
 
 class Origin(NamedTuple):
-    """A value, and the variable or key that it comes from. Empty: no variable has it unambiguously."""
+    """A value, and the variable or key that it comes from. The value is empty if none is unambiguous."""
 
     value: str = ""
     name: str = ""
-    """`TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`. Empty: the variable that twgen sets."""
+    """`TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`; empty for the variable that twgen sets."""
     hint: str = ""
-    """If there is no value: candidates for the person who fills it in."""
+    """If there is no value: candidates for a person to choose from."""
 
 
 class ImportedPods(NamedTuple):
@@ -57,24 +57,24 @@ class ImportedPods(NamedTuple):
     address: Origin
     temporal_namespace: Origin
     task_queue: str
-    """Empty: no variable names it, or the variable stays in the pods."""
+    """The task queue; empty if no variable names it, or if the variable stays in the pods."""
     key: Mapping[str, str]
-    """The Secret and its key with the API key; empty if there is none."""
+    """The Secret with the API key, and the key in the Secret; empty if there is none."""
     certificate: str
-    """The Secret with the client certificate. Empty: there is none, or it has other keys."""
+    """The Secret with the client certificate; empty if there is none, or if its keys have other names."""
     notes: tuple[str, ...]
     """Sentences about settings that a person must check."""
     worker: str
-    """The container that was moved to the front as the probable worker. Empty: there is only one."""
+    """The container that is now the first, because it is probably the worker; empty if there is only one."""
 
 
 def knows_temporal(container: Container, configurations: Configurations) -> bool:
-    """A variable of the container has TEMPORAL in its name."""
+    """Whether a variable of the container has TEMPORAL in its name."""
     return any("TEMPORAL" in name.upper() for name in _told(container, configurations))
 
 
 def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> ImportedPods:
-    """Import a pod template. If containers disagree on a variable of Temporal, the first container counts."""
+    """Import a pod template. If containers disagree on a Temporal variable, the first container counts."""
     containers: list[Container] = list(pod["containers"])
     # the worker's container becomes the first, because the image of the first container names the version; a
     # sidecar may be listed before it, or have Temporal variables too
@@ -128,7 +128,7 @@ def _place(all_values: Sequence[Values]) -> PodConnection:
 
 
 def _told(container: Container, configurations: Configurations) -> dict[str, str | None]:
-    """The variables of a container. None: the value comes from a Secret, a field or another source."""
+    """The values of a container's variables. None for a value from a Secret, a field or another source."""
     values: dict[str, str | None] = {}
     for source in container.get("envFrom") or ():
         data = configurations.get(str(value_at(source, "configMapRef", "name")), {})
@@ -218,7 +218,7 @@ def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -
 
 
 def _without_volume(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pods without mounts in the folder of twgen's certificate, and without volumes for only these."""
+    """The pod without mounts in the folder of twgen's certificate, and without volumes that only they use."""
     containers, removed = [], set()
     for container in pod["containers"]:
         mounts = container.get("volumeMounts") or ()

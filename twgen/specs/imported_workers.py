@@ -1,4 +1,4 @@
-"""Import the Deployment of a worker without versions, or an Argo Rollout, with its autoscaler and budget."""
+"""Import an unversioned worker: its Deployment or Argo Rollout, its autoscaler and its budget."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ _SELECTORS: Mapping[GroupKind, str] = {
 }
 """The field of `spec` with which an object of this kind selects pods."""
 _LEAST_PAUSE = "30s"
-"""The shortest pause of a step. A step with this pause usually waits for a person."""
+"""The shortest allowed pause of a step. It is used if the Rollout does not name a duration."""
 
 
 class Imported(NamedTuple):
@@ -57,7 +57,7 @@ class Imported(NamedTuple):
     missing: tuple[str, ...] = ()
     """Sentences about fields that a person must fill in or check."""
     is_whole: bool = True
-    """The spec is complete. False: a person must complete it, so an existing file is not overwritten."""
+    """Whether the spec is complete. If a person must complete it, an existing file is not overwritten."""
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -76,7 +76,7 @@ def identity_of(document: Any) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class Running:
-    """A running worker without versions, and the other objects in its namespace."""
+    """A running, unversioned worker, and the other objects in its namespace."""
 
     value: Manifest
     """Its Deployment. An Argo Rollout is converted to one."""
@@ -99,7 +99,7 @@ class Running:
 
 
 def metadata_of_people(value: Manifest) -> dict[str, Any]:
-    """The name, the namespace, and the labels and annotations that were not set by a tool."""
+    """The name, the namespace, and the labels and annotations that no tool has set."""
     metadata = value["metadata"]
     kept: dict[str, Any] = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
     for name in ("labels", "annotations"):
@@ -117,9 +117,10 @@ def _of_people(texts: Manifest | None) -> dict[str, Any]:
 
 
 def specs_of(running: Running, namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    """A worker, its Connection, and its attached objects. A person fills in settings that the pods lack.
+    """The specs of a worker, its Connection and its attached objects. They may need settings from a person.
 
-    `addresses` are of all workers in the namespace. If they differ, each worker gets its own Connection.
+    `addresses` has the addresses of all workers in the namespace. If they differ, each worker gets its own
+    Connection.
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]
@@ -191,7 +192,7 @@ def _worker(
 
 
 def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
-    """The pod with the values of these labels in place of references to the labels in variables."""
+    """The pod. If a variable refers to one of these labels, the label's value replaces the reference."""
 
     def known(variable: Manifest) -> Manifest:
         label = label_at(value_at(variable, "valueFrom", "fieldRef", "fieldPath"))
@@ -243,9 +244,9 @@ def _pace(spec: Manifest) -> dict[str, Any]:
 
 
 def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The steps of a canary as steps of twgen, and notes about steps that a person must replace.
+    """The steps of a canary as steps for twgen, and notes about steps that a person must replace.
 
-    A pause without an end becomes `until: Promoted` of a RolloutPolicy.
+    A pause without a duration becomes `until: Promoted` in a RolloutPolicy.
     """
     found: list[dict[str, Any]] = []
     notes = []
@@ -269,10 +270,10 @@ def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def is_of(manifest: Manifest, deployment: Manifest) -> bool:
-    """The object scales the Deployment, or protects its pods."""
+    """Whether the object scales the Deployment, or protects its pods."""
     kind = KINDS.get(group_kind := GroupKind.of(manifest))
     if value_at(manifest, "metadata", "ownerReferences"):
-        return False  # as the autoscaler that KEDA makes of a ScaledObject
+        return False  # such as the autoscaler that KEDA makes for a ScaledObject
     if not kind or manifest["apiVersion"].rpartition("/")[2] not in kind.structs:
         return False
     if group_kind == BUDGET:
@@ -311,7 +312,7 @@ def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
 
 
 def _trigger(trigger: Any) -> Any:
-    """The trigger. In a `temporal` trigger, the fields that differ for each version are empty."""
+    """The trigger. In a `temporal` trigger, the fields that differ for each version become empty."""
     if str(value_at(trigger, "type")).strip().lower() != "temporal":
         return trigger
     metadata = value_at(trigger, "metadata") or {}
@@ -322,7 +323,7 @@ def _trigger(trigger: Any) -> Any:
 def _selected_by(
     running: Running, pods: ImportedPods, left_out: set[str], old_labels: Manifest
 ) -> Iterable[str]:
-    """Notes about objects that select the old pods by labels that the new pods lack."""
+    """A note for each object that selects the old pods by labels that the new pods lack."""
     name = running.value["metadata"]["name"]
     instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
     by_pods = _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])

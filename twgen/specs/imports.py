@@ -1,4 +1,4 @@
-"""Make specs from running workers: from objects of the controller, and from Deployments without versions."""
+"""Make specs from running workers: from the controller's objects, and from unversioned Deployments."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ _DEPLOYMENT = GroupKind("apps", "Deployment")
 _STATEFUL = GroupKind("apps", "StatefulSet")
 _RBAC = "rbac.authorization.k8s.io"
 _MOST_NAMED = 3
-"""The most names in a message about objects of one kind that are not imported for the same reason."""
+"""The maximum number of names in one message about objects that are not imported."""
 _NO_NEWS = {
     *(GroupKind("", kind) for kind in ("ConfigMap", "Namespace", "Pod", "Secret", "ServiceAccount")),
     *(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
@@ -86,7 +86,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
 
 def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
-    """Note why a document is not imported, together with others of its file and kind."""
+    """Note why a document is not imported, in one entry for all documents with its file, kind and reason."""
     kind, name = str(value_at(document.value, "kind")), str(value_at(document.value, "metadata", "name"))
     left.setdefault((document.source, kind, why), []).append(name)
 
@@ -123,7 +123,7 @@ def _files(
 
 
 def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, Running], set[int]]:
-    """The workers without versions, by the `id` of their documents, and the documents that belong to them."""
+    """The unversioned workers by the `id` of their documents, and the `id` of each document that they use."""
     sound = [document for document in documents if _is_sound(document.value)]
     beside: dict[str, list[Document]] = {}
     configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
@@ -194,7 +194,7 @@ def _own_program(value: Any) -> str:
 
 
 def _why_not(value: Any) -> str:
-    """Why no spec is made from a document; empty if there is one."""
+    """Why no spec is made from a document; empty if one is made."""
     kind, group_kind = kind_of(value), GroupKind.of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and group_kind in KINDS:
@@ -211,7 +211,7 @@ def _why_not(value: Any) -> str:
     if is_ours:
         return ""
     if is_of_a_version(value):
-        return "it belongs to a version, but its worker is missing"
+        return "it is the Deployment of a version, but its worker is missing"
     if image := _own_program(value):
         return f"{image} is one of Temporal's own programs, not a worker"
     if value_at(value, "spec", "workloadRef"):
@@ -237,7 +237,7 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
 
 
 def is_of_a_version(value: Any) -> bool:
-    """The object is the Deployment of a version."""
+    """Whether the object is the Deployment of a version."""
     return _is_deployment(value) and not _is_plain(value)
 
 
@@ -250,7 +250,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_sound(value: Any) -> bool:
-    """The name is a valid file name, and the fields that twgen reads have the right types."""
+    """Whether the name is a valid file name, and the fields that twgen reads have the right types."""
     findings = Findings()
     (DEPLOYMENT if _is_deployment(value) else _OBJECT).read(value, None, findings)
     return not findings.problems

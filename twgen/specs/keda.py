@@ -31,7 +31,7 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders, 
 
 _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers that need no placeholder: they measure the version's own pods, or use the time or object name."""
+"""Triggers that need no placeholders: they measure a version's own pods, or get the time or its name."""
 METRIC_OF_ALL = Rule("metric-of-all-versions", "A metric measures all versions together, or none of them.")
 _TO_ZERO = Rule("scales-to-zero", "An idle version loses its pods, but a rollout waits for pods.")
 _SERVER = Rule(
@@ -77,12 +77,12 @@ _LARGEST_NUMBER = 2**63 - 1
 _IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
 _SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
 _SCHEME = re.compile("[a-z]+:(?![0-9])")
-"""The start of an address with a gRPC resolver, such as `dns:///`. After a host name comes a port instead."""
+"""The start of an address with a gRPC resolver, such as `dns:///`. After a host, a port follows the colon."""
 _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
 def check_scaled_object(template: Fields, spec: Fields) -> None:
-    """Warn if a ScaledObject scales to zero. Reject one that would have the same name for all versions."""
+    """Warn if a ScaledObject scales to zero. Reject one name for the autoscalers of all versions."""
     # the default minimum of KEDA is 0, and even a ramping version can be idle
     idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
     rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
@@ -172,7 +172,7 @@ def _is_positive(text: str) -> bool:
 def _why_no_formula(
     formula: str, triggers: Iterable[Mapping[str, Any]], measured: Iterable[Mapping[str, Any]]
 ) -> str:
-    """Why KEDA cannot compile the formula. It knows only the names of the `measured` triggers."""
+    """Why KEDA cannot compile the formula, which may name only the `measured` triggers; empty if it can."""
     bare = _KEY.sub("", _TEXT.sub("0", formula))
     for opening, closing in ("()", "[]", "{}"):
         if bare.count(opening) != bare.count(closing):
@@ -263,12 +263,12 @@ class _Metadata(NamedTuple):
     unknown: list[Finding]
 
     def has(self, name: str) -> bool:
-        """KEDA gets a value for the field, from the trigger or from a variable of the pods."""
+        """Whether KEDA gets a value for the field, from the trigger or from a variable of the pods."""
         return name in self.values or f"{name}FromEnv" in self.values
 
     @property
     def pair(self) -> list[str]:
-        """The present fields of the pair, even if blank. Only both together select a version."""
+        """The fields of _PAIR that are present, even if blank. Only both together select a version."""
         return [name for name in _PAIR if name in self.names or self.has(name)]
 
 
@@ -277,7 +277,7 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
     unknown = []
     for name in [name for name in metadata if name not in names]:
         finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
-        if name == "threshold" and not finding.instead_of:  # as other triggers call it
+        if name == "threshold" and not finding.instead_of:  # its name in other triggers
             finding = Finding(finding.path, "KEDA has no such field; did you mean targetQueueSize?")
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
@@ -325,10 +325,10 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
 def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_composed: bool) -> None:
     """Check the metadata of a trigger. `path` is its path in the `spec` of a ScaledObject.
 
-    A composed trigger is an input of scalingModifiers, whose target replaces the trigger's own.
+    A trigger that `is_composed` is an input of scalingModifiers, whose target replaces the trigger's own.
     """
     read = _read(spec.at(path), metadata)
-    # an error in `validate` but a warning in `render`, like unknown fields of pods: a newer KEDA may know it
+    # like an unknown field of a pod, an error only in `validate`: a newer KEDA may know the field
     spec.refused(read.unknown)
     for name, placeholder in VERSION_FIELDS.items():
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)
@@ -348,7 +348,7 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
     metadata, host_port = trigger["metadata"], connection.host_port
     read = _read(path, metadata)
     if namespace != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
-        why = f"without namespace KEDA asks Temporal namespace default, but the worker's is {namespace}"
+        why = f"without namespace, KEDA asks Temporal namespace default, but the worker's is {namespace}"
         spec.warning(f"{path}.metadata", _SERVER(f'{why}: write namespace: ""'))
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))

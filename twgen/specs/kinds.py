@@ -1,4 +1,4 @@
-"""Distinguish the documents of twgen from those of Helm, kustomize and other programs."""
+"""Distinguish twgen's documents from the files of Helm, kustomize and other programs."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ _OLD_KINDS = {
     "TemporalWorkerOwnedResource": ATTACHED,
 }
 WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKER))
-"""The names of the worker's kind in documents, the present name first."""
+"""The names of the worker's kind, beginning with the present one."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {
@@ -80,7 +80,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(value: Any) -> Kind | None:
-    """The kind of a document that twgen reads, even if its name is old. None: twgen does not read it."""
+    """The kind of a document, perhaps under an old name, or None if twgen does not read such documents."""
     if not isinstance(value, dict):
         return None
     written, api = value.get("kind"), value.get("apiVersion")
@@ -90,14 +90,14 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
-    """The names of a kind in documents and clusters, the present name first."""
+    """The names of a kind in documents and clusters, beginning with the present one."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
 
 
 def wrong_kind(value: dict[str, Any]) -> Finding | None:
     """The problem with the apiVersion or kind of a document that is meant for twgen but cannot be read.
 
-    None: the document can be read, or is not meant for twgen.
+    None if the document can be read, or is not meant for twgen.
     """
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
@@ -133,17 +133,17 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
 
 
 def is_file(source: str) -> bool:
-    """The document comes from a file, not from stdin, kustomize or helm."""
+    """Whether the document comes from a file, not from stdin, kustomize or helm."""
     return source != "-" and not source.startswith(RENDERED_BY)
 
 
 def is_in_ledger(source: str) -> bool:
-    """The file is in the folder of a ledger."""
+    """Whether the file is in the folder of a ledger."""
     return LEDGER_FOLDER in PurePath(source).parts[:-1]
 
 
 def is_marked(value: Any) -> bool:
-    """The document has an apiVersion and a kind."""
+    """Whether the document has an apiVersion and a kind."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in ("apiVersion", "kind"))
@@ -152,11 +152,11 @@ def is_marked(value: Any) -> bool:
 
 
 def is_rendered(value: Any) -> bool:
-    """A label shows that twgen rendered the document. It may also have been exported from a cluster.
+    """Whether a label shows that twgen rendered the document, even if it was later exported from a cluster.
 
     The label of a rollout's objects counts too: tick treats a ConfigMap with this label as an intent.
     """
-    # if a render were applied together with the specs, versions that are no longer planned would stay
+    # if a render were applied together with the specs, it would keep versions that are no longer planned
     labels = value_at(value, "metadata", "labels")
     if not isinstance(labels, dict):
         return False
@@ -164,7 +164,7 @@ def is_rendered(value: Any) -> bool:
 
 
 def why_left_out(value: Any) -> str:
-    """The message that a document without apiVersion or kind is left out."""
+    """The message about a document that is left out because it has no apiVersion or kind."""
     fields = value if isinstance(value, dict) else {}
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
@@ -172,11 +172,11 @@ def why_left_out(value: Any) -> str:
 
 
 def why_nameless(value: Any) -> str:
-    """The message that an API server would reject a nameless document; empty if it has a name."""
+    """The message about a document without a name, which an API server rejects; empty if it has one."""
     if any(value_at(value, "metadata", name) for name in ("name", "generateName")):
         return ""
     hint = "" if "metadata" in value else _instead_of("metadata", value)
-    return f"has no metadata.name: an API server refuses it{hint}"
+    return f"has no metadata.name: an API server rejects it{hint}"
 
 
 def render_first(document: Document) -> str:
@@ -200,7 +200,7 @@ def _rendering(kind: str, command: str, folder: str) -> str:
 
 
 def is_chart(document: Document) -> bool:
-    """The document is the Chart.yaml of a Helm chart."""
+    """Whether the document is the Chart.yaml of a Helm chart."""
     return document.source.rpartition("/")[2] == CHART_FILE and "kind" not in document.value
 
 

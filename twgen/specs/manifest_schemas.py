@@ -33,7 +33,7 @@ from twgen.versioning.stored_form import A_QUANTITY
 
 _TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 _LARGEST = {2**31 - 1, 2**63 - 1}
-"""The upper limits of the types. They are left out of the message about a number that is too small."""
+"""The upper limits of the integer types. The message about a number that is too small leaves them out."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "apps": ("ControllerRevision", "DaemonSet", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("Scale",),
@@ -41,13 +41,13 @@ _ALONE: Mapping[str, tuple[str, ...]] = {
     "policy": ("Eviction", "PodSecurityPolicy"),
     "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
 }
-"""The other kinds of the groups that only Kubernetes uses."""
+"""The kinds without a schema in API groups that only Kubernetes uses."""
 _ALIKE = {
-    # the kind in a kubeconfig
+    # the kind of a kubeconfig
     "": ("Config",),
     "autoscaling.k8s.io": ("VerticalPodAutoscalerCheckpoint",),
 }
-"""Kinds of other groups whose names are similar to one of ours."""
+"""Kinds without a schema whose names are similar to a kind with a schema."""
 _NEAR, _LONGEST_COMPARED = 0.8, 200
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _OLD_GROUP = "extensions"
@@ -66,13 +66,13 @@ def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
 
 
 def has_schema(manifest: Mapping[str, Any]) -> bool:
-    """There is a schema for the manifest's kind and apiVersion."""
+    """Whether there is a schema for the manifest's kind and apiVersion."""
     return _version(manifest) in _groups().get(api_group(manifest), {}).get(manifest["kind"], ())
 
 
 @cache
 def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The versions of each kind with a schema, by API group. The name of a schema is like `Job.v1.batch`."""
+    """The versions of each kind with a schema, by API group. A schema has a name such as `Job.v1.batch`."""
     groups: dict[str, dict[str, list[str]]] = {}
     for name in _definitions():
         kind, version, group = (*name.split(".", 2), "", "")[:3]
@@ -93,7 +93,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
     found: dict[tuple[str | int, ...], Finding] = {}
     for error in _validator(name).iter_errors(manifest):
         path = tuple(error.path)
-        # the first error is a wrong type, if there is one: other errors of the same value follow from it
+        # a wrong type is the first error of a value, and the other errors of the value follow from it
         if path not in found:
             found[path] = _finding(error, path, kind)
             if len(found) > most:
@@ -102,7 +102,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
 
 
 def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """The problem with a kind or apiVersion that is a misspelling of one with a schema."""
+    """The problem with a misspelled kind or apiVersion, if there is a schema for the correct one."""
     api_version, kind, group = manifest["apiVersion"], manifest["kind"], api_group(manifest)
     if len(group + kind) > _LONGEST_COMPARED:
         return
@@ -119,7 +119,7 @@ def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _near_kind(group: str, kind: str) -> str:
-    """`; did you mean Deployment?` if the group has no such kind."""
+    """A hint such as `; did you mean Deployment?`, if the group has no such kind; else empty."""
     ours = _groups().get(group, {})
     others = _ALONE.get(group, ()) + _ALIKE.get(group, ())
     if kind in (*ours, *others) or kind.removesuffix("List") in (*ours, *others):
@@ -131,7 +131,7 @@ def _near_kind(group: str, kind: str) -> str:
 
 
 def _finding(error: ValidationError, path: tuple[str | int, ...], kind: str) -> Finding:
-    """The finding for an error of jsonschema, whose own message would quote the value: it may be a secret."""
+    """The finding for an error of jsonschema. Its own message quotes the value, which may be a secret."""
     schema: Any = error.schema
     value: Any = error.instance
     if error.validator == "additionalProperties":
@@ -179,7 +179,7 @@ def _of_definition(schema: Any) -> Any:
     return _Validator(schema, registry=Registry())
 
 
-# These four keywords treat null as absent, as an API server does. They also reuse the validator of each part
+# These four functions treat null as absent, as an API server does. They also reuse the validator of each part
 # of the schema: jsonschema would make a new one for every value.
 
 
@@ -210,7 +210,7 @@ def _items(_: Any, schema: Any, instance: Any, __: Any) -> Iterator[ValidationEr
 
 
 _made: dict[int, Any] = {}
-"""The validator of each part of the schema, by `id()`: the parts stay in memory."""
+"""The validator of each part of the schema, by `id()`, which is unique because the parts stay in memory."""
 
 
 def _below(schema: Any, item: Any, step: str | int) -> Iterator[ValidationError]:

@@ -1,7 +1,7 @@
 """Check rendered manifests, and the Pods of rollouts in an OperatorConfig.
 
-The checks include the rules of an API server, and annotations that must not be there: hooks and waves of Argo
-CD, requests to rollouts, and annotations for other programs.
+The checks apply the rules of an API server. They also find annotations that must not be there: hooks
+and sync waves of Argo CD, requests to rollouts, and annotations for other programs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,14 +40,14 @@ _OF_NO_SYNC = {
     HOOK: {"PreDelete", "PostDelete", "Skip"},
     HELM_HOOK: {*_TESTS, *("pre-delete", "post-delete", "pre-rollback", "post-rollback")},
 }
-"""The hooks that do not run in a sync of Argo CD."""
+"""The hooks that do not run during a sync of Argo CD."""
 _OF_ARGOCD = {HOOK, SYNC_WAVE}
 _OF_RESTARTERS = {f"{kind}reloader.stakater.com" for kind in ("", "configmap.", "secret.")} | {
     "wave.pusher.com"
 }
 """The prefixes of annotations for programs that restart Deployments."""
 _NO_HOOK = {"crd-install"}
-"""Argo CD applies objects with these hooks like all others."""
+"""Argo CD applies objects with these hooks as if they had none."""
 _ARGOCD_HOOK = Rule(
     "argocd-hook", "A hook or sync wave deletes pods in each sync, or makes a sync wait for rollouts."
 )
@@ -75,13 +75,13 @@ def manifest_problems(
             wrong_fields = () if has_schema(document.value) else (*stored.problems, *stored.unknown)
             refused = refusals(stored.value, struct, path, most, stored.problems)
             for wrong in (*wrong_fields, *refused):
-                # the rule applies to a Deployment's pods only
+                # this rule applies only to the pods of Deployments
                 if kind != "Job" or wrong.path != "spec.template.spec.restartPolicy":
                     yield Problem.at(document, wrong.path, wrong.message)
 
 
 def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of a manifest with a known type, each with the name of its type in kubernetes_types."""
+    """The fields of a manifest whose type is known, each with the name of the type in kubernetes_types."""
     yield "metadata", "ObjectMeta"
     group_kind = GroupKind.of(value)
     if group_kind in _WITH_PODS:
@@ -129,9 +129,9 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook in a template: Argo CD deletes a hook, pods included, before it recreates it.
+    """A problem for each hook in a template, because Argo CD deletes a hook before it recreates it.
 
-    A Deployment gets the annotations of its pod template.
+    A Deployment gets the annotations of its pod template, so it would be deleted with its pods.
     """
     message = "Argo CD would delete this object, pods included, in every sync: remove the annotation"
     for document, path, annotations in _templates(workers):
@@ -141,7 +141,7 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
 
 def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation in a template with which another program would change a version."""
+    """A warning for each annotation in a template that would make another program change a version."""
     for document, path, annotations in _templates(workers):
         is_worker = document.value.get("kind") in WORKER_KINDS
         for name in annotations:
@@ -177,7 +177,7 @@ def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook and wave: because of it, a sync would wait until all Jobs have ended."""
+    """A problem for each hook and sync wave, because with them a sync waits until all Jobs have ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
         hook, hooks = _hooks(document.value)
@@ -198,9 +198,9 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
 
 
 def _hooks(value: Any) -> tuple[str, set[str]]:
-    """The annotation that makes an object a hook, and its hooks.
+    """The annotation that makes an object a hook, and the hooks that it names.
 
-    If an object has hooks of both, Argo CD ignores the hook of Helm
+    If an object has the annotations of both Argo CD and Helm, Argo CD ignores Helm's
     (https://github.com/argoproj/argo-cd/tree/master/gitops-engine/pkg/sync/hook).
     """
     annotations = value_at(value, "metadata", "annotations")
@@ -211,9 +211,9 @@ def _hooks(value: Any) -> tuple[str, set[str]]:
 
 
 def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Document, ...], list[Problem]]:
-    """Leave out the hooks of Helm, with a warning for each: kubectl and Flux would apply them at once.
+    """Leave out Helm's hooks, because kubectl and Flux would apply them at once. Each causes a warning.
 
-    There is no warning for an object of `helm test`, which a deployment does not need.
+    A hook of `helm test` causes none, because a deployment does not need it.
     """
     kept: list[Document] = []
     warnings: list[Problem] = []
@@ -232,7 +232,7 @@ def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Docume
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, str, Mapping[str, Any]]]:
-    """Each document with a template for versions, the path of the template's annotations, and these."""
+    """Each document with a template for versions, and the path and value of the template's annotations."""
     for worker in workers:
         templates = [(worker.document, worker.template.content)]
         for document, template in templates + [(item.document, item.template) for item in worker.attached]:

@@ -1,6 +1,6 @@
-"""Set the namespaces of passed-through documents. At a terminal, `-n` gives the namespace.
+"""Set the namespace of documents that twgen passes through.
 
-In Argo CD, the Application's destination does.
+At a terminal, `-n` names the namespace. In Argo CD, it is the namespace of the Application's destination.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _OF_KUBERNETES = {
     *(kind.group for kind in CLUSTER_SCOPED if kind.group != "keda.sh"),
     *("apps", "autoscaling", "batch", "policy", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"),
 }
-"""API groups whose kinds are all known."""
+"""API groups whose cluster-scoped kinds are all in CLUSTER_SCOPED."""
 _NAMESPACED = {
     *KINDS,
     *(GroupKind("keda.sh", kind) for kind in ("ScaledJob", "TriggerAuthentication")),
@@ -29,15 +29,15 @@ _NAMESPACED = {
     GroupKind("cert-manager.io", "Certificate"),
     GroupKind("cert-manager.io", "Issuer"),
 }
-"""Namespaced kinds of other groups that are common next to workers."""
+"""Namespaced kinds of other API groups that are often used together with workers."""
 
 
 def with_namespaces(
     passthrough: Iterable[Document], namespace: str
 ) -> tuple[tuple[Document, ...], list[Problem]]:
-    """Add the namespace to documents that name none. There is a warning for each unknown kind.
+    """Add the namespace to namespaced documents that name none.
 
-    A cluster-scoped object gets no namespace.
+    If it is unknown whether a kind is namespaced, its documents get no namespace, and there is a warning.
     """
     documents = tuple(passthrough)
     defined = definitions(documents)
@@ -57,7 +57,7 @@ def with_namespaces(
 
 
 def _is_namespaced(kind: GroupKind, defined: Mapping[GroupKind, Any]) -> bool | None:
-    """Objects of the kind have a namespace. None: unknown."""
+    """Whether objects of the kind have a namespace, or None if it is unknown."""
     if kind in defined:
         return bool(defined[kind] == "Namespaced")
     if kind in CLUSTER_SCOPED:

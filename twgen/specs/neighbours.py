@@ -1,6 +1,6 @@
 """Find documents next to the specs that interfere with versions.
 
-Some define the same object as a version. Others scale or select the pods of versions, or have their labels.
+Some define the same object as a version. Others scale or select versions' pods, or have a version's labels.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _CONFIGURATIONS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"))
 _WITHOUT_PODS = (BUDGET, HPA)
 """Kinds of objects that versions have in addition to their Deployments."""
 _MOST_COMPARED = 100
-"""A selector is compared with at most this many workers: those with its rarest label, or in its namespace."""
+"""A selector is compared with at most this many workers (with its rarest label, or in its namespace)."""
 _SCALES_ONE = Rule("scales-one-version", "An autoscaler names one Deployment, but each version has its own.")
 _GENERATED = Rule(
     "generated-name", "kustomize has changed the name of an object, so the pods do not find it."
@@ -57,7 +57,7 @@ def warnings_of_neighbours(
 ) -> Iterator[Problem]:
     """A warning for each document that scales or selects the pods of versions, or looks like a version.
 
-    `namespace` is for documents without one. Empty: it is unknown, so it may be any worker's namespace.
+    `namespace` is for documents without one. If it is empty, they may be in any worker's namespace.
     """
     placed = [
         (
@@ -89,7 +89,7 @@ def _misplaced_scalers(
         if kind in KINDS and KINDS[kind].target
     ]
     places: dict[tuple[str, str], WorkerSpec] = {}
-    # in reverse, because a dict keeps the last value, and the first worker with a name counts
+    # in reverse: a dict keeps the last value, but the first worker with a name counts
     for worker in reversed(workers if scalers else ()):
         names = [worker.name]
         if worker.build_id:
@@ -117,7 +117,7 @@ def _misplaced_scalers(
 def _names_without_hash(
     placed: Sequence[tuple[Document, GroupKind, str]], workers: Sequence[WorkerSpec]
 ) -> Iterator[Problem]:
-    """A warning for each worker whose pods name an object to whose name kustomize has added a hash."""
+    """A warning for each worker whose pods use an object's name without the hash that kustomize added."""
     names = {
         (kind.kind, own, str(value_at(document.value, "metadata", "name")))
         for document, kind, own in placed
@@ -136,7 +136,7 @@ def _names_without_hash(
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
-    """The labels of each worker's pods, by namespace (empty: any) and by label."""
+    """The workers and their pods' labels, by namespace (empty for any) and by label (None for any)."""
     pods: _Pods = {}
     for worker in workers:
         labels = value_at(worker.template.content, "metadata", "labels") or {}
@@ -175,7 +175,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
 def _marked(
     document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
 ) -> Iterator[Problem]:
-    """The first label of the object or of its pods that belongs to a version."""
+    """A warning about the first label on the object, or on its pods, that marks a version."""
     for steps in dict.fromkeys(((), _WITH_PODS.get(kind, ()))):
         labels = value_at(document.value, *steps, "metadata", "labels")
         marks = labels if isinstance(labels, dict) else {}
@@ -208,12 +208,12 @@ class GeneratedObject(NamedTuple):
 def generated_objects(
     workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """The objects of the versions in a plan that exist or may exist, and of rollouts with these drivers.
+    """The existing and possible objects of the versions in a plan, and of rollouts with these drivers.
 
-    Objects that are not rendered count too. The status of a rollout would overwrite another ConfigMap. A
-    Deployment whose manifest is lost, or that is no longer needed, still blocks its name: an API server
-    rejects a changed selector, so another version with this name would never be deployed. A version that
-    twgen did not make has no objects.
+    Objects that are not rendered count too. A rollout's status would overwrite another ConfigMap of the same
+    name. A Deployment that is no longer needed, or whose manifest is lost, still occupies its name: an API
+    server rejects a changed selector, so another version with this name would never be deployed. A version
+    that twgen did not make has no objects.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
@@ -266,7 +266,8 @@ def collisions(
 ) -> Iterator[Problem]:
     """A problem for each object that is defined twice, even with different versions of its API group.
 
-    `namespace` is for passthrough documents without one. Empty: it is unknown, so it may be any worker's.
+    `namespace` is for passthrough documents without one. If it is empty, they may be in any worker's
+    namespace.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:
@@ -294,7 +295,7 @@ def collisions(
 def _defined_twice(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
     is_of_one = first.document is second.document
     if first.maker == second.maker and first.maker and not is_of_one:
-        return  # two documents with one name are already reported
+        return  # two documents with the same name are already reported
     remedy = "choose another build ID" if is_of_one else second.remedy
     makers = f", from {first.maker} and from {second.maker or 'this document'}" if first.maker else ""
     name = f"{second.namespace}/{second.name}" if second.namespace else second.name

@@ -66,7 +66,7 @@ _REMEDY = ": write the name of an existing worker, give its file too, or remove 
 
 
 _Connections = Mapping[tuple[str, str], Mapping[str, Connection]]
-"""By kind and namespace, then by name."""
+"""The connections by kind and namespace, then by name."""
 
 
 class Specs(NamedTuple):
@@ -87,7 +87,7 @@ class Specs(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class _Sorted:
-    """The documents, sorted by their use."""
+    """The documents, grouped by their use."""
 
     specs: list[SpecDocument] = field(default_factory=list)
     passthrough: list[Document] = field(default_factory=list)
@@ -117,7 +117,7 @@ def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent 
 
     `attached_kinds` are allowed by the operator, in addition to the kinds that twgen knows. Workers with one
     of `drivers` also get objects for their rollout. `default_driver` is for policies that name no driver.
-    `some_are_missing` means that a file could not be read: an unknown name in a reference may be there.
+    `some_are_missing` means that a file could not be read. It may define the names that seem to be missing.
     """
     sorted_documents = _sorted(documents, rule)
     if some_are_missing:
@@ -125,7 +125,7 @@ def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent 
     workers = _workers(sorted_documents, attached_kinds, default_driver)
     specs = sorted_documents.specs
     warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
-    # two workers with one name are already reported; their objects are not reported too
+    # two workers with the same name are already reported, so their objects need no report
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
@@ -201,7 +201,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)
     if result.specs or result.ledgers or result.records:
         result.problems += refused_manifests(result.rendered)
-        # a render also prints the passthrough documents, so they are here twice
+        # the output of a render has the passthrough documents too, so they would appear twice
         files = {item.source for item in result.rendered}
         result.passthrough = [item for item in result.passthrough if item.source not in files]
         result.rendered = []
@@ -288,7 +288,7 @@ def _attached(
         alike = first_ones.setdefault((*key, deed), {})
         first = next((item for of, item in alike.items() if may_meet(of, when)), spec)
         alike.setdefault(when, spec)
-        # two templates with one name are already reported
+        # two templates with the same name are already reported
         if deed and worker and first.name != spec.name:
             message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
             spec.fields.problem("template", _CONFLICT(message), first.place("spec.template"))
@@ -348,9 +348,9 @@ def _note_orphans(
 ) -> None:
     """Note each template and policy whose worker is unknown. `workers` are pairs of namespace and name.
 
-    It is an error, because a worker could run without its autoscaler unnoticed. If there is no worker at all,
-    it is a warning: only one file is checked, or the last worker was removed. A reference that may mean one
-    of the `uncertain` names or kinds is not reported.
+    It is an error, because otherwise a worker could silently run without its autoscaler. If there is no
+    worker at all, it is a warning: perhaps only one file is checked, or the last worker was removed. A
+    reference that may mean one of the `uncertain` names or kinds is not reported.
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:

@@ -14,7 +14,7 @@ _LEVELS: Mapping[str, str] = {
     f"{_POD}.securityContext": "PodSecurityContext",
     f"{_CONTAINER}.securityContext": "SecurityContext",
 }
-"""The structs of a pod template whose fields are often mixed up, by path."""
+"""The structs of a pod template whose fields are often confused, by path."""
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "": (_POD, _CONTAINER),
     _POD: (_CONTAINER, "", f"{_POD}.securityContext"),

@@ -1,7 +1,7 @@
-"""Warnings about settings of a worker's pods that an API server accepts, but that are probably mistakes.
+"""Warnings about settings of pods that an API server accepts, but that are probably mistakes.
 
-Some settings keep the pods of two versions apart. An old version keeps its pods until it is drained, so a new
-version could not start.
+Some settings keep the pods of two versions apart. A new version could then not start, because an old version
+keeps its pods until it is drained.
 """
 
 import re
@@ -22,7 +22,7 @@ from twgen.versioning.quantities import quantity_nanos
 _BYTES = ("memory", "ephemeral-storage")
 # larger machines exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
-"""From these amounts on, the unit is probably wrong, unless the memory is that of a whole machine."""
+"""From these amounts on, the unit is probably wrong, unless the container gets a whole machine's memory."""
 _LONG_GRACE = 30 * 86_400
 """Activities may take days. A number this large is probably in milliseconds."""
 _LONGEST_SHORT_TEXT = 253
@@ -36,8 +36,8 @@ _OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HOST_NAME = "kubernetes.io/hostname"
 _HASH = "pod-template-hash"
-_LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 """The label with which a Deployment marks the pods of each template."""
+_LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 _UNTIL = " until it is drained"
 _PROBE = Rule("probe-port", "A probe uses a port that its container does not name, so it always fails.")
 _INVISIBLE = Rule(
@@ -110,7 +110,7 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 def warn_of_hidden_characters(template: Fields) -> None:
     """Note the invisible characters of a template, except in values that already have a problem.
 
-    A text with ordinary spaces is for people, so it may also have non-breaking spaces.
+    A text with ordinary spaces is written for people, so it may also have non-breaking spaces.
     """
     if "\\u" not in dumps(template.value):  # all characters are ASCII
         return
@@ -132,7 +132,7 @@ def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | i
 
 
 def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
-    """The warnings about rules that keep new versions off the nodes of old ones, each with its path."""
+    """The warnings about rules that keep new versions off the nodes of old versions, each with its path."""
     pod = worker.template.content.get("spec") or {}
     for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
         if _keeps_off(term, worker):
@@ -190,7 +190,7 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Mes
 
 
 def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
-    """The term of an anti-affinity also selects the pods of other versions.
+    """Whether a term of an anti-affinity also selects the pods of other versions.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
     """
@@ -216,10 +216,10 @@ def warn_of_claims(
 ) -> None:
     """Note each volume whose claim allows only one pod or node.
 
-    The claims are among `documents`. `namespace` is for documents without one. Empty: it is unknown, so such
-    a claim may belong to any worker.
+    The claims are among `documents`. `namespace` is for documents without one. If it is empty, any worker may
+    use such a claim.
     """
-    # twgen has no right to read claims in the cluster, and a warning does not justify one
+    # twgen has no permission to read claims in the cluster, and a warning does not justify one
     claims = {
         (str(value_at(document.value, "metadata", "namespace") or namespace), name): modes
         for document in documents
@@ -248,7 +248,7 @@ def warn_of_claims(
 
 
 def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
-    """The spec seems to place all pods of the worker on one node."""
+    """Whether the spec seems to place all of the worker's pods on one node."""
     nodes = value_at(pod, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or ()
     keys = {item.get("key") for term in nodes for item in term.get("matchExpressions") or ()}
     near = value_at(pod, "affinity", "podAffinity", _REQUIRED) or ()
@@ -257,7 +257,7 @@ def _is_on_one_node(pod: Mapping[str, Any]) -> bool:
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """The selector matches the labels.
+    """Whether the selector matches the labels.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
     """

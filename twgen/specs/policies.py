@@ -1,4 +1,4 @@
-"""RolloutPolicies: the rules between their fields, which the class Policy declares."""
+"""The rules between the fields of a RolloutPolicy. The class Policy declares the fields."""
 
 import json
 import re
@@ -42,7 +42,7 @@ from twgen.versioning.stored_form import stored_struct, struct_fields, template_
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""
 _MOST_BYTES = 10 * 2**30
-"""The largest folder that fits on every node."""
+"""A folder of this size still fits on every node."""
 _ROLLBACK = Rule(
     "rollback-window", "Workflows would end before the rollback window of their version is over."
 )
@@ -124,7 +124,7 @@ def _check_patch(fields: Fields, _: VersionPatch) -> None:
 
 
 def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, Any] | None:
-    """The fields that a patch changes in a container, in their stored form. None: it changes none."""
+    """The fields that a patch changes in a container, in their stored form, or None if it changes none."""
     fields = Fields(value, written_path(path), findings)
     name = fields.text("name", LABEL, required=True)
     for field in sorted(_OTHERS & fields.value.keys()):
@@ -146,7 +146,7 @@ def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, 
 
 
 def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields in their stored form. None: one has the wrong type."""
+    """The fields in their stored form, or None if one has the wrong type."""
     most = fields.findings.most
     stored = stored_struct({"name": name, **written}, _CONTAINER, fields.path, "a container", most)
     fields.findings.add_problems(stored.problems)
@@ -191,7 +191,7 @@ def _check_metrics(policy: Policy, spec: Fields) -> None:
 
 
 def _check_entries(policy: Policy, spec: Fields) -> None:
-    """Note each Move without a replay, and each action that may come before a rollback."""
+    """Note unsorted entries, actions within the rollback window, and each Move without a replay."""
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     above = timedelta()
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
@@ -248,7 +248,7 @@ POLICY = spec_shape(
 
 
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each `drainingReplicas` without effect, because all workers of the policy have autoscalers."""
+    """Note each `drainingReplicas` that has no effect, because all workers of the policy have autoscalers."""
     of_policy: dict[int, list[str]] = {}
     for worker in workers:
         if worker.policy.draining_replicas:
@@ -275,7 +275,7 @@ def default_policy() -> Policy:
 
 
 def _by_policy(workers: Iterable[WorkerSpec]) -> dict[int, list[WorkerSpec]]:
-    """The workers of each policy, by the identity of its document."""
+    """The workers of each policy, by the `id` of its document."""
     of_policy: dict[int, list[WorkerSpec]] = {}
     for worker in workers:
         of_policy.setdefault(id(worker.policy.document), []).append(worker)

@@ -46,13 +46,13 @@ OLD_NAMES = {
 """Old names of fields. A SpecDocument has only the new names."""
 _NUMBERS = ("replicas", "minReadySeconds", "progressDeadlineSeconds")
 _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in ("template", *_NUMBERS)}}
-"""Fields with a second path in controller 1.13 and later. A SpecDocument has only this second path."""
+"""The new paths that controller 1.13 added, each with the old path. A SpecDocument has only the old path."""
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
-"""Defaults that the controller's CRD adds to each WorkerDeployment's `spec`, even with `deployment`."""
+"""Defaults that the controller's CRD adds to the `spec` of each WorkerDeployment, even with `deployment`."""
 _ONE_DEPLOYMENT = (
-    "several pod shapes of one version are not supported yet: write spec.deployment for one {0}; another"
-    " WorkerDeployment for each further {0} is right only if no workflow that is pinned to a version runs"
-    " activities or children there"
+    "several kinds of pods in one version are not supported yet: write spec.deployment for one {0}; use"
+    " another WorkerDeployment for each further {0} only if no pinned workflow runs activities or child"
+    " workflows there"
 )
 _OF_DEPLOYMENTS = "set deploymentLabels and deploymentAnnotations in a RolloutPolicy"
 _OTHERWISE = {
@@ -83,7 +83,7 @@ _OTHERWISE = {
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs"""
 _MARKS = {kinds.ATTACHED: {WHEN}}
-"""The annotations of twgen that have an effect on a document."""
+"""twgen's annotations that have an effect on a document, by its kind."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
@@ -93,9 +93,9 @@ class NamespaceRule:
     """The Kubernetes namespaces that documents may have. An invalid default raises InvalidInput."""
 
     default: str = ""
-    """The namespace of documents without one. Empty: each document must name one."""
+    """The namespace of documents without one. If it is empty, each document must name its own."""
     only: bool = False
-    """All documents must be in the default namespace."""
+    """Whether all documents must be in the default namespace."""
 
     def __post_init__(self) -> None:
         if self.default and not fits(LABEL, self.default):
@@ -116,15 +116,15 @@ class SpecDocument(NamedTuple):
     """The fields of its `spec`."""
     findings: Findings
     old_paths: Mapping[str, str]
-    """For each field with another path in the file: that path, by the path here."""
+    """The fields whose path in the file differs: the path here, and the path in the file."""
 
     @property
     def name_is_certain(self) -> bool:
-        """Its name and namespace are valid, so other documents can refer to it."""
+        """Whether its name and namespace are valid, so that other documents can refer to it."""
         return not any(finding.path.startswith("metadata") for finding in self.findings.problems)
 
     def place(self, path: str) -> DocumentPath:
-        """The path in the file."""
+        """The place of a field in its file."""
         return DocumentPath(self.document, path_in_file(self.document, self._as_written(path)))
 
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
@@ -165,7 +165,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         written = metadata.raw("name")
         if isinstance(written, str) and "." in written:
             instead = quoted(written.replace(".", "-"))
-            metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
+            metadata.problem("name", f"Temporal rejects a dot in the name of a worker: write {instead}")
         name = metadata.text("name", LABEL, required=True)
     else:
         name = metadata.text("name", NAME, required=True)
@@ -188,7 +188,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
 
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
-    """Reject labels and annotations that are not strings, and warn of those for another kind."""
+    """Reject labels and annotations that are not strings, and warn about those that this kind ignores."""
     own = {"labels": set[str](), "annotations": {PAUSED, *_MARKS.get(kind.name, ())}}
     for field, ours in own.items():
         texts = metadata.mapping(field)
@@ -270,7 +270,7 @@ def _without_overridden_numbers(document: Document, findings: Findings) -> dict[
 
 
 def _as_text(value: Any) -> str:
-    """A text to compare values by: equal numbers of two types differ."""
+    """The JSON of a value, to compare values: 1 and 1.0 differ."""
     return json.dumps(value, sort_keys=True)
 
 

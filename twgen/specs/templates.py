@@ -47,7 +47,7 @@ CHART = "helm.sh/chart"
 _OF_CHART = re.compile(r".+-v?\d+\.\d+\.\d+.*")
 """A chart and its version in the `chart` label of old charts."""
 Values = Mapping[str, str | None]
-"""The values of variables by name. None: only the cluster knows the value."""
+"""The values of variables by name, or None if only the cluster knows the value."""
 _CHART_LABEL = Rule("chart-label", "Each release of the chart changes this label, and with it the build ID.")
 _REFERENCE_LEFT = Rule("unfilled-reference", "Kubernetes does not replace a reference to a variable.")
 MOVABLE_TAG = Rule("movable-tag", "An image tag can move: the image changes, but the build ID does not.")
@@ -55,9 +55,9 @@ _IMAGE = Rule("image", "A node cannot pull this image.")
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
-    """Note the problems and warnings about the worker's pods, with the errors of an API server.
+    """Note the problems and warnings about the worker's pods, including the errors of an API server.
 
-    `problems` were found when the template was converted to its stored form. Only the rest is checked.
+    `problems` were found when the template was converted to its stored form. Only other paths are checked.
     """
     template = worker.template.content
     if not template:
@@ -67,7 +67,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     injected = injection(worker.connection, who, worker.policy.environment)
     _refuse_injected(path, pod, injected)
     _check_marks(spec, worker)
-    # an init container may mount the volume that is injected
+    # an init container may mount the injected volume
     own = pod.get("volumes") or []
     names = {volume.get("name") for _, volume in _items(pod, "volumes")}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
@@ -80,7 +80,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         wrong._replace(message=MISSING_FIELD("must not be empty")) if _is_empty(spec, wrong) else wrong
         for wrong in refused
     )
-    # a warning may only be a consequence of an error
+    # an error may be the only cause of a warning
     warnings = chain(warnings_of_pod(pod), warnings_beside_others(worker))
     for place, warning in () if refused or problems else warnings:
         path.warning(place, warning)
@@ -99,7 +99,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
 
 
 def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
-    """Reject labels and annotations that twgen sets for each version, and warn of some others."""
+    """Reject labels and annotations that twgen sets for each version, and warn about some others."""
     metadata = worker.template.content.get("metadata") or {}
     for field, ours in (
         ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
@@ -165,7 +165,7 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
 
 
 def check_image(fields: Fields, place: str, image: str) -> bool:
-    """Note why no node can pull the image. True: it may be pulled, or there is no image."""
+    """Note why no node can pull the image. Returns True if one may, or if there is no image."""
     if wrong := why_no_image(image):
         fields.problem(place, wrong)
         return False
@@ -184,12 +184,12 @@ def check_image(fields: Fields, place: str, image: str) -> bool:
 
 
 def tag_can_move(image: str) -> bool:
-    """The same reference may mean another image tomorrow: it has neither a digest nor a fixed tag."""
+    """Whether the reference may mean another image tomorrow: it has neither a digest nor a fixed tag."""
     return "@" not in image and image_tag(image) in {"", *_MUTABLE_TAGS}
 
 
 def why_no_image(image: str) -> str:
-    """Why no node can find an image that an API server accepts; empty if a node may."""
+    """Why no node can find an image that an API server accepts; empty if a node might find it."""
     if not re.search(FILLED, image):
         return NOT_RENDERED(f"{quoted(image)} {UNFILLED}")
     if image != image.strip() or not (image.isascii() and image.isprintable()):
@@ -209,7 +209,7 @@ def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """A field that is reported as missing is only empty: Go leaves out empty fields."""
+    """Whether a field that is reported as missing is only empty. Go leaves out empty fields."""
     value: Any = spec.value
     with suppress(LookupError, TypeError):
         for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
@@ -219,7 +219,7 @@ def _is_empty(spec: Fields, wrong: Finding) -> bool:
 
 
 def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
-    """The value of a variable in the container. `before` has the variables above it."""
+    """The value of a variable in its container, or None if unknown. `before` has the variables above it."""
     text = variable.get("value") or ""
     if variable.get("valueFrom") or not isinstance(text, str):
         return None

@@ -26,7 +26,7 @@ from twgen.versioning.quantities import quantity_nanos
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The minimum and maximum fields of an HPA and of a ScaledObject, each with its default.
 
-The minimum is at least 1 here: without pods there is nothing to evict."""
+A minimum of 0 counts as 1, because without pods there is nothing to evict."""
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")
@@ -83,7 +83,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
             continue
         (fewest, least_field), (most, most_field) = pods
         # minAvailable is compared with the minimum of the autoscaler: a draining version can be idle for
-        # days, and the budget would block every drain of a node until then
+        # days, in which the budget would block every drain of a node
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
             yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
@@ -93,7 +93,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
-    """The minimum and maximum pods of the versions that `words` of `twgen.io/when` select. None: unknown."""
+    """The minimum and maximum pods of versions that `words` of `twgen.io/when` select; None if unknown."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -107,7 +107,7 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
     draining = worker.policy.draining_replicas if words == _DRAINING else None
     pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
     if pods is None:
-        # without drainingReplicas, a draining version keeps its number of pods, which is unknown here
+        # without drainingReplicas, a draining version keeps its pods, whose number is unknown here
         pods, field = (1, "replicas by default") if words == _WITH_TRAFFIC else (None, "")
     return ((pods, field), (pods, field)) if pods else None
 
@@ -145,7 +145,7 @@ def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
 
 
 def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """The policies of a VPA for unknown containers, and its minimums above its maximums, with the reasons."""
+    """A warning for each VPA policy with an unknown container or a minimum above a maximum, and its path."""
     pod = value_at(worker.template.content, "spec") or {}
     names = [str(container.get("name")) for _, container in running_containers(pod)]
     for index, policy in enumerate(
@@ -171,12 +171,12 @@ def _amount(quantity: Any) -> Any:
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
-    """The paths in the pod of requests that an autoscaler needs to measure utilization, with warnings.
+    """A warning for each request that an autoscaler needs to measure utilization, with its path in the pod.
 
     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
     """
     if value_at(pod, "resources", "requests"):
-        return  # the pod has requests as a whole
+        return  # the requests of the pod as a whole are enough
     running = list(running_containers(pod))
     for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
@@ -190,7 +190,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
 
 
 def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
-    """The resources whose utilization an autoscaler measures, each with its container (empty: all)."""
+    """The resources whose utilization an autoscaler measures, each with its container (empty for all)."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
     for metric in _items(spec, "metrics"):
@@ -211,7 +211,7 @@ def _items(spec: Any, field: str) -> list[Any]:
 
 
 def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
-    """The words in the annotation of a template. Empty: every version gets a copy."""
+    """The words in a template's `twgen.io/when` annotation; empty if every version gets a copy."""
     written = value_at(spec.document.value, "metadata", "annotations", WHEN)
     # a wrong type is already reported
     if not isinstance(written, str):
@@ -232,7 +232,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
 
 
 def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
-    """One version may get copies of both: they share a word, one is for all, or the target has traffic."""
+    """Whether one version may get copies of both. The target can also be current or ramping."""
     if not first or not other or first & other:
         return True
     return any(

@@ -1,4 +1,4 @@
-"""WorkerDeployments: their fields, and the checks of these."""
+"""The fields of a WorkerDeployment, and the checks of these fields."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -261,9 +261,9 @@ def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
 
 
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
-    """The stored form of the pod template, the build ID, and the problems. With any, there is no build ID.
+    """The stored form of the pod template, the build ID (empty if there are problems), and the problems.
 
-    The task queue is part of the template: a worker that polls another queue is another version.
+    The task queue is part of the template, so a change of the queue makes a new version.
     """
     value = spec.raw("template")
     if value is None:
@@ -315,7 +315,7 @@ def _check_rollout(fields: Fields, rollout: Rollout) -> None:
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
         fields.problem("steps", MISSING_FIELD("is required: Progressive needs at least one step"))
     elif rollout.steps and rollout.strategy is Strategy.MANUAL:
-        why = "are made only by `twgen promote`: strategy Manual moves no traffic by itself"
+        why = "are taken only by `twgen promote`: strategy Manual moves no traffic by itself"
         fields.warning("steps", NO_EFFECT(why))
     elif rollout.steps and rollout.strategy is Strategy.ALL_AT_ONCE:
         why = f"have no effect: strategy {rollout.strategy} has no steps"

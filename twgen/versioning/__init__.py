@@ -1,1 +1,1 @@
-"""The identity of a version: a pod template's stored form and its JSON in Go, build IDs, names and hashes."""
+"""A version's identity: the stored form of its pod template, Go's JSON of it, build IDs, names and hashes."""

@@ -1,4 +1,4 @@
-"""Build IDs, equal to those of the Temporal Worker Controller, and the hashes that a version records."""
+"""Compute build IDs exactly as the Temporal Worker Controller does, and the hashes that a version records."""
 
 import re
 from functools import cache, lru_cache
@@ -26,7 +26,7 @@ def image_version(image: str) -> str:
 
 
 def is_image(text: str) -> bool:
-    """The text is an image reference by the rules of a node."""
+    """Whether a node would accept the text as an image reference."""
     return _reference().fullmatch(text) is not None
 
 
@@ -60,7 +60,7 @@ def build_id(template_json: str, image: str, custom: str) -> str:
     """Return the build ID of a stored pod template.
 
     `template_json` is Go's JSON of the template, `image` the image of its first container ("" for none), and
-    `custom` the build ID in the spec ("" for none). It is ignored if nothing is left after cleaning.
+    `custom` the build ID in the spec ("" for none). `custom` is ignored if cleaning leaves nothing of it.
     """
     if cleaned := cleaned_build_id(custom):
         return cleaned[:LONGEST_BUILD_ID]
@@ -72,17 +72,17 @@ def build_id(template_json: str, image: str, custom: str) -> str:
 
 
 def cleaned_build_id(text: str) -> str:
-    """Replace the characters that a label value cannot have by `-`, and strip separators at both ends."""
+    """Replace characters that are invalid in a label value with `-`, and strip separators from both ends."""
     return _NOT_A_LABEL.sub("-", text).strip("-._")
 
 
 def may_be_ours(text: str) -> bool:
-    """The build ID could be twgen's: it is a valid label value, as on all objects of a version."""
+    """Whether twgen could have made the build ID: only a valid label value can be on a version's objects."""
     return len(text) <= LONGEST_BUILD_ID and cleaned_build_id(text) == text
 
 
 def _fnv32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash. The loop takes four bytes at a time, because it dominates the cost."""
+    """Return the 32-bit FNV-1a hash. The loop handles four bytes at a time to save time."""
     value, prime = _FNV_OFFSET, _FNV_PRIME
     left_over = len(data) % 4
     fours = iter(data[: len(data) - left_over])

@@ -1,4 +1,4 @@
-"""The variables and volumes with which pods connect to Temporal. The controller injects the same."""
+"""Inject the variables and volumes with which pods connect to Temporal, exactly as the controller does."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -46,9 +46,10 @@ BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
-"""The variables for address, namespace and Worker Deployment. Older sets of names have another first one."""
+"""The variables for address, namespace and Worker Deployment. Older sets name the address differently."""
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
-"""The variable for a spec's `taskQueue`. It is part of the pod template in every set of variable names."""
+"""The variable for a spec's `taskQueue`. It is part of the pod template, whichever set of variable names
+(`environment`) the policy selects."""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
@@ -77,11 +78,11 @@ class Injection:
     mounts: tuple[dict[str, Any], ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
     holders: frozenset[str] | None = None
-    """The only containers that get the credentials. None: all containers get them."""
+    """The only containers that get the credentials, or None if all containers get them."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its variables and volumes. No variable has the name of a volume."""
+        """The names of the variables and volumes. No variable has the same name as a volume."""
         return frozenset(item["name"] for item in (*self.variables, *self.volumes))
 
     def of_build_id(self, build_id: str) -> "Injection":
@@ -91,7 +92,7 @@ class Injection:
 
 
 class PodConnection(NamedTuple):
-    """The Temporal settings in a pod template's variables. Empty: there is no such variable."""
+    """The Temporal settings in a pod template's variables. A setting without a variable is empty."""
 
     address: str = ""
     temporal_namespace: str = ""
@@ -104,9 +105,9 @@ def injection(
     names: EnvironmentNames,
     holders: Collection[str] | None = None,
 ) -> Injection:
-    """The variables and volumes that the controller injects, in its order.
+    """The variables and volumes that the controller injects, in the same order.
 
-    The controller gives the credentials to every container, as None does.
+    If `holders` is None, all containers get the credentials, as with the controller.
     """
     injected = _injection(connection, identity, names)
     return injected if holders is None else replace(injected, holders=frozenset(holders))
@@ -177,7 +178,7 @@ def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, A
 
 
 def task_queue_of(template: Mapping[str, Any]) -> str:
-    """The task queue in a pod template's variables. Empty: there is none, or there are several."""
+    """The task queue in a pod template's variables; empty if there is none, or if containers differ."""
     queues = {
         variable.get("value") or ""
         for container in value_at(template, "spec", "containers") or ()
@@ -188,14 +189,14 @@ def task_queue_of(template: Mapping[str, Any]) -> str:
 
 
 def build_id_variable(environment: EnvironmentNames) -> str:
-    """The variable with a pod's build ID."""
+    """The name of the variable with a pod's build ID."""
     return _NAMES[environment].build_id
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """The injection with these names: the pod's volumes, and the container with the most such variables.
+    """The injection with these names, from the volumes and the container with most of the variables.
 
-    The pod does not show which containers are meant to get credentials: `holders` is None.
+    `holders` is None, because the pod does not show which containers are meant to get credentials.
     """
 
     def matching(owner: Mapping[str, Any], field: str) -> tuple[dict[str, Any], ...]:
@@ -211,7 +212,7 @@ def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
 
 
 def names_found(pod: Pod) -> frozenset[str]:
-    """The names in the pod that an injection, with any set of variable names, could have added."""
+    """The names in the pod that an injection could have added, with any set of variable names."""
     names = {volume.get("name") for volume in pod.get("volumes") or ()}
     for container in pod.get("containers") or ():
         names.update(variable.get("name") for variable in container.get("env") or ())
@@ -219,12 +220,12 @@ def names_found(pod: Pod) -> frozenset[str]:
 
 
 def is_ever_injected(name: str) -> bool:
-    """Some spec could give pods a variable of this name, with one of the sets of variable names."""
+    """Whether a spec could give pods a variable of this name, with any set of variable names."""
     return name in _EVER_INJECTED or name == TASK_QUEUE
 
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
-    """The set of variable names that these names belong to. None: they belong to none."""
+    """The set of variable names that these names belong to, or None if they belong to none."""
     by_build_id = (generation for generation, variable in _NAMES.items() if variable.build_id in names)
     by_address = (generation for generation, variable in _NAMES.items() if variable.address in names)
     return next(chain(by_build_id, by_address), None)
@@ -246,9 +247,9 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 
 
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
-    """The values with these names have the recorded hash of a connection, or no hash was recorded.
+    """Whether the connection in the values of these names has the recorded hash, or no hash was recorded.
 
-    Therefore a key that the team added itself is not mistaken for an injected one.
+    Without this check, an API key that the team added itself could be mistaken for an injected one.
     """
     return recorded_hash in {"", connection_hash(_connection_in(injection_found(pod, names)))}
 
@@ -260,9 +261,9 @@ def is_injected_throughout(
     build_id: str,
     holders: Collection[str] | None = None,
 ) -> bool:
-    """Every container and the pod have exactly these names, with the values for this version.
+    """Whether the pod and all its containers have exactly these names, with the values for this version.
 
-    Containers other than the `holders` have all but the credentials.
+    Containers other than the `holders` must have all names except the credentials.
     """
     injected = injection_found(pod, names)
     namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
@@ -288,7 +289,7 @@ def _connection_in(injected: Injection) -> Connection:
 
 
 def place_of(pod: Pod) -> PodConnection:
-    """The settings from the first container that has any of these variables."""
+    """The Temporal settings of the first container that has a variable for one of them."""
     for values in map(_values, pod.get("containers") or ()):
         if not _PLACES.isdisjoint(values):
             return PodConnection(_address(values), values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))

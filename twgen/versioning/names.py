@@ -1,6 +1,6 @@
-"""Names, labels and annotations of a version's objects, equal to those of the Temporal Worker Controller.
+"""Names, labels and annotations of a version's objects, the same as in the Temporal Worker Controller.
 
-Also marks: decisions of people and rollouts about a version, which are kept in its metadata in Temporal.
+Also marks: entries in a version's metadata in Temporal that record decisions of people and rollouts about it.
 """
 
 import re
@@ -17,10 +17,11 @@ from twgen.model.values import dataclass
 
 
 class Lifetime(Enum):
-    """The event that ends a mark, unless a command has withdrawn it before.
+    """The event after which a mark no longer counts. A command can withdraw the mark earlier.
 
-    A stay of a version begins when it is created, gets a share of the traffic, becomes current, or loses its
-    share. The value completes the sentence "the mark of a version counts until ...".
+    A new period (`stay`) of a version begins when the version is created, gets a share of the traffic,
+    becomes current, or loses its share. The value completes the sentence "the mark of a version counts
+    until ...".
     """
 
     STAY = "it gets or loses its share, or becomes current"
@@ -30,7 +31,7 @@ class Lifetime(Enum):
 
 
 class MarkKey(StrEnum):
-    """The key of a mark in the metadata of a version. Its docstring names the mark's author and effect."""
+    """The key of a mark in a version's metadata. Its docstring names the mark's author and effect."""
 
     lifetime: Lifetime
 
@@ -40,22 +41,22 @@ class MarkKey(StrEnum):
         made._value_, made.lifetime = key, lifetime
         return made
 
-    # a mark that stops a rollout survives the end of the ramp: after a person has paused a version and then
-    # removed its share by hand, the rollout must not restore the share
+    # a mark that stops a rollout survives the end of the ramp: if a person pauses a version and then removes
+    # its share manually, the rollout must not restore the share
     PAUSED = "twgen.io/paused", Lifetime.RETURN
     """`twgen pause`, or a rollout whose policy pauses it: the share of the version does not grow."""
     ABORTED = "twgen.io/aborted", Lifetime.RETURN
     """`twgen abort`, or a rollout that failed: the version loses its share and gets none."""
     RETIRED = "twgen.io/retired", Lifetime.RETIREMENT
-    """`twgen retire`: workers without a version keep the traffic."""
+    """`twgen retire`: unversioned workers keep the traffic."""
     GATE_ATTEMPT = "twgen.io/gate-attempt", Lifetime.STAY
-    """`twgen retry`, or a gate of a step that failed: the attempt at its gates that counts (`attempt`)."""
+    """`twgen retry`, or a step whose gate failed: the `attempt` at the version's gates that counts."""
     MOVED_BY = "twgen.io/moved-by", Lifetime.STAY
-    """Every change of traffic: its author, the new share (`percentage`), and the `gates` already passed."""
+    """Every change of traffic: its author, the new share (`percentage`), and the `gates` that have passed."""
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
     """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
-    """`twgen tick` or `twgen end`: the entries of its policy's `draining` that have begun."""
+    """`twgen tick` or `twgen end`: the entries of `draining` in the policy that have begun."""
 
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
@@ -63,14 +64,14 @@ BUILD_ID_LABEL = "temporal.io/build-id"
 TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
 CONNECTION_HASH = "temporal.io/connection-spec-hash"
 CREDENTIAL_CONTAINERS = "twgen.io/credential-containers"
-"""On a pod template: the only containers that get credentials, joined by commas; absent: all of them do."""
+"""On a pod template: the only containers that get credentials, joined by commas. If absent, all get them."""
 IDENTITY = "twgen.io/identity"
 INJECTED = "twgen.io/injected"
 """The names of the variables and volumes that were injected into a Deployment's pods, joined by commas."""
 ATTACHED = "twgen.io/attached"
 """The attached objects of a version, as `Kind/name`, joined by commas."""
 ADDED = "twgen.io/added"
-"""On a Deployment: objects attached by its rollout that a render might not name yet, as `Kind/name`."""
+"""On a Deployment: objects that its rollout attached but a render might not list yet, as `Kind/name`."""
 GONE = "twgen.io/gone"
 """On a Deployment: its attached objects that were deleted since it was rendered, as `Kind/name`."""
 PATCHED = "twgen.io/patched"
@@ -94,23 +95,23 @@ LINK = "link.argocd.argoproj.io/temporal"
 DASHBOARD_LINK = "link.argocd.argoproj.io/dashboard"
 """Another link, to the worker's row on the page of `twgen tick`."""
 REFRESH = "argocd.argoproj.io/refresh"
-"""On an Application: asks Argo CD to read it again."""
+"""On an Application: asks Argo CD to refresh it."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
-"""The label with an object's application, if Argo CD does not track by annotation."""
+"""The label that names an object's Application, unless Argo CD tracks objects by annotation."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
-"""The label of all objects that twgen makes."""
+"""The label on all objects that twgen makes."""
 ROLLOUT = "twgen.io/rollout"
-"""The label of the objects and the status of a rollout, with the worker's name."""
+"""The label, with the worker's name, on a rollout's objects and on its status."""
 INTENT_HASH = "twgen.io/intent-hash"
 DRIVER = "twgen.io/driver"
-"""On an intent whose rollout is not run by a Job: `Tick`."""
+"""On an intent: `Tick` if `twgen tick` runs the rollout instead of a Job."""
 TAKEN_OVER = "twgen.io/taken-over"
-"""On an intent whose hook Argo CD skipped: the intent's hash. `twgen tick` runs the rollout."""
+"""On an intent whose hook Argo CD skipped: the intent's hash. `twgen tick` then runs the rollout."""
 REPLAY = "twgen.io/replay"
-"""The label of the Jobs that replay histories, with the worker's name."""
+"""The label, with the worker's name, on Jobs that replay histories."""
 REPLAY_OF = "twgen.io/replay-of"
 """On a replay Job: a hash of the version and of the replay's settings."""
 PLAN_HASH = "twgen.io/plan-hash"
@@ -131,11 +132,11 @@ PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROME
 PAUSED = MarkKey.PAUSED.value
 """On an intent: freezes the whole rollout, even changes that reduce a share."""
 REQUEST = "twgen.io/request"
-"""On the status of a rollout: a person's request, as JSON. The program that answers it removes it."""
+"""On a rollout's status: a person's request, as JSON. The program that handles it removes the annotation."""
 ABORT_REQUEST = "twgen.io/abort-request"
-"""The same for an abort. It has its own annotation, so that other requests cannot replace it."""
+"""On a rollout's status: a request to abort, which other requests must not replace."""
 REQUEST_ANNOTATIONS = (ABORT_REQUEST, REQUEST)
-"""The annotations of requests, in the order of the answers."""
+"""The annotations of requests, in the order in which they are handled."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -156,7 +157,7 @@ _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def is_dns_name(text: object) -> bool:
-    """The text is a valid Kubernetes name, so it is safe in a command or a path."""
+    """Whether the text is a valid Kubernetes name. Such a name is safe in a command or a path."""
     return isinstance(text, str) and _DNS_NAME.fullmatch(text) is not None
 
 
@@ -168,7 +169,7 @@ def versioned_deployment_name(worker: str, build_id: str) -> str:
 def generated_name(*parts: str) -> str:
     """Return a DNS name of two or three parts joined by `-`, at most 47 characters.
 
-    A longer name becomes the first 10 bytes of each part, and 10 hex digits of the SHA-256 of the name.
+    A longer name is shortened to the first 10 bytes of each part, and 10 hex digits of its SHA-256.
     """
     name = "-".join(parts)
     if len(name.encode()) > _LONGEST_NAME:
@@ -251,17 +252,17 @@ _PLACEHOLDER = re.compile(
 
 
 def unknown_placeholder(text: str) -> bool:
-    """The text contains `{{` that does not belong to a known placeholder."""
+    """Whether the text contains a `{{` that does not begin a known placeholder."""
     return may_have_placeholders(text) and may_have_placeholders(_PLACEHOLDER.sub("", text))
 
 
 def may_have_placeholders(text: str) -> bool:
-    """The text may have placeholders. A text without any is the same for every version."""
+    """Whether the text may have placeholders. Without any, it is the same for every version."""
     return "{{" in text
 
 
 def tells_versions_apart(text: str) -> bool:
-    """A placeholder in the text depends on the version, so the text differs for each."""
+    """Whether a placeholder makes the text different for each version."""
     first, second = (filled(text, placeholders(name, name, "", "")) for name in "ab")
     return first != second
 
@@ -269,11 +270,11 @@ def tells_versions_apart(text: str) -> bool:
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
-    """The value of each placeholder in the objects of a version. METRIC_LABELS are the controller's own.
+    """The value of each placeholder in a version's objects. METRIC_LABELS come from the controller.
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
-    # the controller's form of `namespace/name` in the labels of metrics
+    # the controller replaces the / of `namespace/name` in the labels of metrics
     in_metrics = (worker_deployment.replace("/", "_"), build_id, temporal_namespace)
     return {
         "DeploymentName": deployment,
@@ -284,7 +285,7 @@ def placeholders(
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
-    """The text with each placeholder replaced by its name."""
+    """The text with each placeholder replaced by its value in `names`."""
     if not may_have_placeholders(text):
         return text
     return _PLACEHOLDER.sub(lambda match: names[match[1] or match[2]], text)
@@ -296,22 +297,22 @@ class Mark:
 
     key: MarkKey
     by: str = ""
-    """The identity of the author. Empty: unknown."""
+    """The author's identity; empty if it is unknown."""
     at: datetime | None = None
-    """The time, by the author's clock. None: unknown."""
+    """The time by the author's clock, or None if it is unknown."""
     because: str = ""
-    """The reason of a rollout. Empty: a person decided."""
+    """The rollout's reason; empty if a person decided."""
     stay: datetime | None = None
-    """The start of the stay in which the mark was made, by Temporal's clock. None: unknown."""
+    """The start of the mark's period (see Lifetime) by Temporal's clock, or None if it is unknown."""
     was_ramping: bool = False
-    """The version was ramping then. It is set only together with `stay`."""
+    """Whether the version was ramping in this period. True only if `stay` is set."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """The other entries of the mark."""
 
     @property
     def made_in(self) -> datetime | None:
-        """A moment in the stay that the mark belongs to. None: unknown."""
-        # with a recorded stay, no two clocks are compared; a mark written by hand has only its time
+        """A time in the period of the mark, or None if it is unknown."""
+        # `stay` avoids a comparison of two clocks, but a manually written mark has only its time
         return self.stay or self.at
 
 
@@ -319,7 +320,7 @@ _OWN_FIELDS = {"by", "at", "because", "stay", "ramping"}
 
 
 def read_mark(key: MarkKey, value: Any) -> Mark | None:
-    """Read a mark from metadata. None: there is none, or a command has withdrawn it (`false`)."""
+    """Read a mark from metadata. Returns None if there is none, or a command has withdrawn it (`false`)."""
     if value is None or value is False:
         return None
     if not isinstance(value, Mapping):
@@ -331,7 +332,7 @@ def read_mark(key: MarkKey, value: Any) -> Mark | None:
 
 
 def write_mark(mark: Mark) -> dict[str, Any]:
-    """The entries in metadata from which `read_mark` makes the mark."""
+    """Return the value in metadata from which `read_mark` reads the mark."""
     entries = {
         "by": mark.by,
         "at": format_time(mark.at) if mark.at else "",

@@ -1,16 +1,16 @@
-"""The ConfigMaps and Secrets that pods refer to, and the hashes in names that kustomize generates."""
+"""The ConfigMaps and Secrets that pods refer to, and the hashes that kustomize adds to their names."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 _HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
-"""A name that kustomize has generated: sigs.k8s.io/kustomize/api/hasher."""
+"""A name with a hash from kustomize (sigs.k8s.io/kustomize/api/hasher)."""
 _KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
 
 
 def name_without_hash(name: str) -> str:
-    """The name before kustomize added the hash; empty if there is no hash."""
+    """The name without the hash that kustomize added; empty if there is no hash."""
     match = _HASHED.fullmatch(name)
     return match[1] if match else ""
 

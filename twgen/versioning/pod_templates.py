@@ -1,4 +1,4 @@
-"""The pod template of a version: making it from the spec, and finding the spec's part in it."""
+"""Make a version's pod template from the spec, and find the spec's part in an existing pod template."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ Template = Mapping[str, Any]
 
 
 def described_template(spec: WorkerSpec) -> dict[str, Any]:
-    """The pod template of the spec's target, with all additions of the controller."""
+    """The pod template of the spec's target, with everything that the controller would add."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     holders = holders_wanted(spec)
     new = injection(spec.connection, identity, spec.policy.environment, holders)
@@ -44,7 +44,7 @@ def described_template(spec: WorkerSpec) -> dict[str, Any]:
 
 
 def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
-    """The target's containers to which its policy limits the credentials. None: no limit."""
+    """The target's containers to which its policy limits the credentials, or None if there is no limit."""
     wanted = spec.policy.credential_containers
     if wanted is None:
         return None
@@ -53,7 +53,7 @@ def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
 
 
 def holders_of(template: Template) -> frozenset[str] | None:
-    """The only containers of a recorded template that get its credentials. None: all do."""
+    """The only containers of a recorded template that get the credentials, or None if all get them."""
     recorded = value_at(template, "metadata", "annotations", CREDENTIAL_CONTAINERS)
     return None if recorded is None else frozenset(recorded.split(","))
 
@@ -75,9 +75,9 @@ def marked_template(
 def reconnected(
     spec: WorkerSpec, build_id: str, manifest: Mapping[str, Any], replaced: frozenset[str]
 ) -> dict[str, Any]:
-    """A recorded Deployment whose injected names are replaced by the spec's connection."""
+    """The recorded Deployment with the spec's connection, which replaces the injected names `replaced`."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
-    # the code in the image may read only one of the sets of variable names
+    # keep the set of variable names, because the code in the image may read only this one
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     generation = generation_of(replaced) or spec.policy.environment
     new = injection(spec.connection, identity, generation, holders_of(template))
@@ -93,7 +93,7 @@ def reconnected(
 
 
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
-    """The spec's part of a version's pod template, in which these names were injected."""
+    """The part of a version's pod template that comes from the spec, without the `injected` names."""
     metadata = dict(template.get("metadata") or {})
     for field, own in (
         ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
@@ -106,10 +106,10 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
 
 
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names that were injected into a Deployment's pods, by its annotation or its hash.
+    """The names that were injected into a Deployment's pods, found by its annotation or its hash.
 
-    None: neither shows them, so the team itself may have written them all. `manifest` must not contain
-    defaults of an API server.
+    None if neither identifies them: then the team itself may have written all of them. `manifest` must not
+    contain defaults that an API server has added.
     """
     template = manifest["spec"]["template"]
     names = value_at(manifest, "metadata", "annotations", INJECTED)
@@ -125,7 +125,7 @@ def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def fits_hash(template: Template, injected: frozenset[str]) -> bool:
-    """The recorded hash is the hash of the template without these injected names."""
+    """Whether the recorded hash is the hash of the template without these injected names."""
     stored = stored_template(content_of(template, injected), "")
     recorded = annotation_of(template, TEMPLATE_HASH)
     return not stored.problems and pod_template_hash(template_json(stored.value)) == recorded
@@ -134,7 +134,7 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
 def fits_injection(
     template: Template, injected: frozenset[str], worker_deployment: str, build_id: str
 ) -> bool:
-    """In every container, these names have the values of the recorded connection for this version.
+    """Whether these names have the values of the recorded connection and this version in every container.
 
     The recorded hash covers the address, the TLS server name and the Secret, but not the Temporal namespace.
     """

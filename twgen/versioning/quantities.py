@@ -14,7 +14,7 @@ _BINARY_POWERS = {suffix: power for power, suffix in enumerate(_BINARY_SUFFIXES)
 
 _NANO = -9
 _FAST_DIGITS = 18  # decimal digits that always fit an int64
-_FAST_BINARY_DIGITS = 14  # less three for each power of 1024
+_FAST_BINARY_DIGITS = 14  # minus three for each power of 1024
 _MAX_INT64 = 2**63 - 1
 _BINARY_FROM = 1024
 _LARGEST_EXPONENT = 60
@@ -27,8 +27,8 @@ def canonical_quantity(text: str) -> str:
     """Return the text that Go's `resource.Quantity` marshals to after parsing `text`, or raise ValueError.
 
     The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that looks canonical is not
-    changed (`+5k`, `01`). Any other is rounded away from zero to nano, and gets the largest suffix that
-    leaves no fraction.
+    changed (`+5k`, `01`). Any other number is rounded away from zero to whole nanos, and gets the largest
+    suffix that leaves no fraction.
     """
     number, whole, fraction, suffix = _parts(text)
     if (power := _BINARY_POWERS.get(suffix)) is not None:
@@ -39,7 +39,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def quantity_text(value: str | float) -> str:
-    """Return the text that Go parses. For a quantity that is written as a number, it is the number's JSON.
+    """Return the text that Go parses. A quantity that is written as a number becomes the number's JSON.
 
     As in Go, whole numbers outside int64 are floats, and floats from 1e21 or below 1e-6 have an exponent.
     """
@@ -59,9 +59,9 @@ def quantity_text(value: str | float) -> str:
 
 @lru_cache(maxsize=4096)
 def quantity_nanos(value: str | float) -> int:
-    """Return a quantity in nanos, to compare quantities: 500000000 for `500m`. The maximum is 10**60.
+    """Return a quantity in nanos (500000000 for `500m`), so that quantities can be compared.
 
-    Raises ValueError for any other text.
+    The result is at most 10**60. Raises ValueError if the text is not a quantity.
     """
     canonical = canonical_quantity(quantity_text(value))
     number, whole, fraction, suffix = _parts(canonical)

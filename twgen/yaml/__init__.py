@@ -1,1 +1,1 @@
-"""Reading YAML and JSON as Kubernetes reads them, and writing YAML that every reader reads the same way."""
+"""Read YAML and JSON by the rules of Kubernetes, and write YAML that every parser reads the same way."""

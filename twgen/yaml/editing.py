@@ -1,4 +1,4 @@
-"""Edit a YAML file that people own: unchanged fields keep their comments, order and layout."""
+"""Edit YAML files that people maintain. Unchanged fields keep their comments, order and layout."""
 
 import io
 import json
@@ -12,18 +12,18 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-# comments above `---` do not belong to the document
+# everything up to the first `---`: comments above it are not part of the document
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
 _FIRST_LIST = re.compile(
     r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
 )
-"""The indentation of a list's key and dash, and the text between the dash and the first item."""
+"""Finds the first block list. The groups are the indentation of its key, of its dash, and the dash itself."""
 
 
 def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:
-    """Change the text of one document to contain this document. None: the layout could not be kept.
+    """Return the text of one document, edited to contain `document`, or None if its layout cannot be kept.
 
-    `write` gives new values their layout. Raises YamlError if the text cannot be read.
+    `write` formats new values as YAML. Raises YamlError if the text cannot be read.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -58,8 +58,8 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
 
 def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
-    """The text of a document, with comments next to the fields at these paths."""
-    from twgen.yaml.events import FieldPath, lines_of  # libyaml: few runs need it
+    """Return the document as YAML, with a comment after each field at these paths."""
+    from twgen.yaml.events import FieldPath, lines_of  # it imports libyaml, which few runs need
 
     text = write_documents([document])
     lines = text.splitlines()
@@ -70,7 +70,7 @@ def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], st
 
 
 def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:
-    """Change a mapping or a list from the values `before` to `after`. Equal values are not touched."""
+    """Edit the mapping or list `node` from the values `before` to `after`, but not its equal values."""
     if isinstance(after, Mapping):
         for name in [name for name in before if name not in after]:
             del node[name]
@@ -97,7 +97,7 @@ def _put(node: Any, place: Any, values: tuple[Any, Any], new: Callable[[Any], An
 
 
 def _same(before: Any, after: Any) -> bool:
-    """The values are equal in JSON. In Python, 1 also equals True."""
+    """Whether the values have the same JSON. Comparing them is not enough: in Python, 1 equals True."""
     return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 

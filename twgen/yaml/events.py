@@ -1,6 +1,6 @@
-"""Read documents and the lines of fields from the events of libyaml, by the rules of Kubernetes.
+"""Use libyaml's events to read documents by the rules of Kubernetes, and to find the lines of fields.
 
-The errors of libyaml are replaced by plain sentences.
+Plain sentences replace libyaml's error messages.
 """
 
 import re
@@ -39,7 +39,7 @@ from twgen.yaml.scalars import (
 from twgen.yaml.source import ODD_BLANK, Budget, YamlError, decode, line_after
 
 FieldPath = tuple[str | int, ...]
-"""The index of a document, from 0 as in read_documents, then keys and list indexes."""
+"""A document's index in the result of read_documents, followed by keys and list indexes."""
 
 _FLOW_OPEN = "the {} that opens here is not closed: write , between its items, and {} at its end"
 _QUOTE_OPEN = "the quote that opens here is not closed"
@@ -75,14 +75,14 @@ _SENTENCES = {
     "found a tab character that violates indentation": _TAB,
     "found a tab character where an indentation space is expected": _TAB,
 }
-# the errors at the line of the opening bracket or quote
+# errors that are reported at the line of the opening bracket or quote
 _AT_OPENING = {_QUOTE_OPEN, _FLOW_OPEN.format("[", "]"), _FLOW_OPEN.format("{", "}")}
 _ODD_INDENTATION = re.compile(r"^ *[^\S\x00-\x7f]", re.MULTILINE)
 _NO_SEPARATOR = re.compile(r"^(?:--|-{4,})[ \t]*$", re.MULTILINE)
 
 
 def describe(error: YAMLError, text: str) -> YamlError:
-    """Return the error for an error of the parser: the mistake and its line, without any of the text."""
+    """Convert a parser error to one that describes the mistake and its line, but quotes none of the text."""
     if isinstance(error, ReaderError):
         problem = f"U+{error.character:04X} is not allowed: write it as an escape in double quotes"
         return YamlError(problem, line_after(text.encode()[: error.position]))
@@ -101,7 +101,7 @@ def describe(error: YAMLError, text: str) -> YamlError:
     elif separator:
         problem, at = "write three dashes (---) between two documents", separator.start()
     elif quote in {"'", '"'} and error.problem == "did not find expected key":
-        # the parser ended an earlier quote here
+        # the parser took this quote for the end of an earlier one
         begins = text.rfind(quote, 0, at - 1)
         continues = f"the text continues after its closing quote: double every {quote} inside"
         problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (continues, at)
@@ -113,16 +113,16 @@ def describe(error: YAMLError, text: str) -> YamlError:
 
 
 def lines_of(text: bytes | str, places: Sequence[FieldPath]) -> list[int | None]:
-    """Return the line (from 1) of each field, or of its nearest existing parent, in one pass.
+    """Return the line (from 1) of each field, or of its nearest existing parent.
 
-    None: the text does not have the document.
+    If the text does not contain the document, the line is None.
     """
     ancestors = [[place[:length] for length in range(len(place), 0, -1)] for place in places]
     targets = {place for prefixes in ancestors for place in prefixes}
     deepest = max(map(len, places), default=0)
     lines: dict[FieldPath, int] = {}
-    # for each open collection (the outermost is the list of documents): the last index or key, and whether a
-    # key is next (None: it is a list)
+    # both lists have an entry for each open collection (the outermost is the list of documents): its last
+    # index or key, and whether a key comes next (None in a list)
     steps: list[Any] = [-1]
     key_is_next: list[bool | None] = [None]
     next_event: Callable[[], Any] = CParser(decode(text)).get_event
@@ -150,7 +150,7 @@ def lines_of(text: bytes | str, places: Sequence[FieldPath]) -> list[int | None]
 
 
 def _step(event: Any) -> str | None:
-    """The key as a step of a path. None: it cannot be one."""
+    """Return the key as a step of a path, or None if it cannot be one."""
     if not isinstance(event, ScalarEvent):
         return None
     with suppress(NotAScalar):
@@ -165,7 +165,7 @@ _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
-    """Do the same as read_documents for any text, more slowly than its fast paths."""
+    """Return the value of each document in any text. It is slower than the fast paths of read_documents."""
     try:
         return list(_Reader(text, budget).documents())
     except YAMLError as error:
@@ -174,7 +174,7 @@ def read_all(text: str, budget: Budget) -> list[Any]:
 
 @dataclass(slots=True)
 class _Anchor:
-    """An anchor's value, its characters (None while it is being read) and its levels of nesting."""
+    """An anchor's value, its length in characters (None until it is read), and its levels of nesting."""
 
     value: Any = None
     characters: int | None = None
@@ -189,7 +189,7 @@ class _Reader:
         self._budget = budget
         self._limits = budget.limits
         self._next: Callable[[], Any] = CParser(text).get_event
-        # all loops share this iterator, which counts keys and items together at no cost
+        # all loops share this iterator, so it counts all keys and items, at no cost
         self._nodes_left = repeat(True, budget.limits.nodes - budget.nodes)  # noqa: FBT003 - any true value
         self._counted: Iterator[Any] = compress(iter(self._next, None), self._nodes_left)
         self._anchors: dict[str, _Anchor] = {}
@@ -197,7 +197,7 @@ class _Reader:
         self._last: Any = None
 
     def documents(self) -> Iterator[Any]:
-        """Yield the value of each document; raises YAMLError too."""
+        """Yield the value of each document. Raises YamlError, or the parser's own YAMLError."""
         budget = self._budget
         for event in self._counted:
             if event.__class__ is DocumentStartEvent:

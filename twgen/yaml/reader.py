@@ -1,7 +1,7 @@
-"""The only reader. It has fast paths for JSON and for YAML as programs write it, and else uses libyaml.
+"""The only reader of YAML and JSON. It has fast paths for JSON and for the YAML that programs usually write.
 
-The fast path for YAML reads ASCII in block style, with one key or list item on a line. It leaves all other
-text, and all errors, to the events of libyaml, so both follow one set of rules.
+The fast path for YAML reads ASCII text in block style, with one key or list item on each line. It leaves all
+other text, with its errors, to libyaml's events.
 """
 
 import json
@@ -27,8 +27,8 @@ _ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 _KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
-# it does not begin with an indicator; a colon needs a character after it, and a space one that is not #
-# not a possessive group: in Python 3.11.2, it keeps a last space or colon
+# it does not begin with an indicator; no blank follows a colon, and no blank, # or colon follows a space
+# the group is not possessive, because in Python 3.11.2 it would then keep a trailing space or colon
 _PLAIN = (
     r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*"
 )
@@ -36,15 +36,15 @@ _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
 _LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
 _LONGEST_LINE = 10_000
-"""Characters. For a longer line, the pattern would need a hundred times its memory."""
+"""In characters. To match a longer line, the pattern would need a hundred times the line's memory."""
 _START, _BELOW = object(), object()
 
 
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
     """Return the value of each YAML or JSON document (None for an empty one); raises YamlError.
 
-    It follows the rules of sigs.k8s.io/yaml with strict keys. Keys from `<<` may be overridden below it. The
-    values of aliases are shared, not copied. All texts of a run share a budget.
+    It follows the rules of sigs.k8s.io/yaml, and rejects duplicate keys. Keys after a `<<` may override the
+    keys that it adds. The values of aliases are shared, not copied. All texts of a run share a budget.
     """
     budget = budget or Budget()
     limits = budget.limits
@@ -56,7 +56,7 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     content = decode(text)
     if (value := read_json(content, budget)) is not None:
         return [value]
-    # each reader needs 50 bytes of memory for each byte of such a line before it reports the nesting
+    # before a reader reports the nesting of such a line, it needs 50 bytes of memory for each byte
     if dashes := _DASHES.search(content):
         line = content.count("\n", 0, dashes.start()) + 1
         raise YamlError(f"nested deeper than {limits.depth} levels", line)
@@ -68,9 +68,9 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
 
 
 def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
-    """Return the object or array in the text; raises YamlError for NaN and infinities.
+    """Return the object or array in the text, or None if the text is not JSON or exceeds a limit.
 
-    None: the text is not JSON or exceeds a limit. The YAML reader then reports errors with their lines.
+    If it is None, the YAML reader reports errors with their lines. Raises YamlError for NaN and infinities.
     """
     if not _BEGINS_JSON.match(text):
         return None
@@ -127,7 +127,7 @@ def _decoded(text: str, keys: int) -> Any:
 
 
 class _NotBlock(Exception):
-    """The text is not in the subset, exceeds a limit, or is not YAML."""
+    """The text is not in the subset that read_block supports, exceeds a limit, or is not YAML."""
 
 
 class _Line(NamedTuple):
@@ -135,14 +135,14 @@ class _Line(NamedTuple):
 
     column: int
     kinds: tuple[type, ...]
-    """A list for each dash, and a mapping for a key, outermost first."""
+    """The collections of the line, outermost first: a list for each dash, and a mapping for a key."""
     key: str
     value: Any
-    """`dict` or `list`: an empty one. _BELOW: perhaps on the next lines. _START: the line is `---`."""
+    """`dict` or `list` if it is empty, _BELOW if it may be on the next lines, _START if the line is `---`."""
 
 
 def read_block(text: str, budget: Budget) -> list[Any] | None:
-    """Return the value of each document, or None if the text is not in the subset."""
+    """Return the value of each document, or None if the text is not in the subset or exceeds a limit."""
     if not text.isascii():
         return None
     limits = budget.limits
@@ -161,7 +161,7 @@ def read_block(text: str, budget: Budget) -> list[Any] | None:
 def _windows(text: str) -> Iterator[list[_Line]]:
     position = 0
     while position < len(text):
-        # only a part of the lines at a time: as separate objects they need many times the memory
+        # only some lines at a time: as separate objects they need many times the memory of the text
         end = text.find("\n", position + _WINDOW) + 1 or len(text)
         yield [_line(line) for line in text[position:end].split("\n")]
         position = end
@@ -176,7 +176,7 @@ def _line(text: str) -> _Line:
         raise _NotBlock
     indent, dashes, key, key_value, item = match.groups()
     value_text = key_value or item
-    # dashes without an item, or a text with neither dashes nor a key
+    # reject dashes without an item, and a text with neither dashes nor a key
     if not key and bool(dashes) != bool(item):
         raise _NotBlock
     if not value_text:
@@ -197,7 +197,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
     nodes = 0
     # the mappings and lists that the next line can continue, each with the column of its keys or dashes
     open_: list[tuple[int, Any]] = []
-    # the key on the line before, if its value can follow below it: mapping, key, column
+    # the mapping, key and column of the line before, if it ended with a key whose value may follow
     awaited: tuple[dict[str, Any], str, int] | None = None
     for column, kinds, key, value in lines:
         if not kinds:
@@ -218,7 +218,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
             node = node[-1]
             open_.append((open_[-1][0] + 2, node))
         nodes += len(kinds)
-        # near the limit of the depth, libyaml decides, because an empty mapping or list is a level too
+        # near the depth limit, libyaml must decide, because an empty mapping or list is a level too
         if len(open_) >= depth or nodes > most_nodes:
             raise _NotBlock
         awaited = None
@@ -236,7 +236,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
 
 
 def _continued(column: int, kind: type, open_: list[tuple[int, Any]], documents: list[Any]) -> Any:
-    """Return the mapping or list that continues at this column, or the new value of a document."""
+    """Return the mapping or list that continues at this column, or start the value of a document."""
     while open_ and (
         open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is not kind)
     ):

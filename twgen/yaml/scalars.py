@@ -35,19 +35,19 @@ _NOT_FINITE = {
 _NUMBER_START = frozenset("0123456789+-.")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]{0,19}))")
 _BASES = (16, 2, 8, 10)
-# if its number parser rejects the text, Go strips "0b" itself, and then accepts a sign after it
+# if Go's number parser rejects the text, Go's YAML package strips "0b", and then accepts a sign
 _SIGNED_BINARY = re.compile(r"0b([-+])([01]+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
 _SMALLEST = -(2**63)
 _LARGEST_SIGNED = 2**63 - 1
 _LARGEST = 2**64 - 1
-_LONGEST_INTEGER = 20  # decimal characters of both limits
+_LONGEST_INTEGER = 20  # the number of characters of both limits
 _FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
 _KEY_EXPONENTS = range(-4, 6)  # Go's format 'g' writes floats in this range without an exponent
 _SINGLE_DIGITS = 9  # enough decimal digits to distinguish any two 32-bit floats
 NO_TEXT = "a key must be text, not a mapping or a list"
-_MOST_REMEMBERED = 20_000  # texts: more than manifests have, but a bound for hostile input
+_MOST_REMEMBERED = 20_000  # more texts than manifests have, but a bound for hostile input
 _LONGEST_REMEMBERED = 200  # characters
 
 
@@ -69,7 +69,7 @@ def resolve_plain(text: str) -> Scalar:
 
 
 def resolve_tagged(tag: str, text: str) -> Scalar:
-    """Return the value of a scalar with an explicit tag; raises NotAScalar if text and tag disagree."""
+    """Return the value of a scalar with an explicit tag; raises NotAScalar if the tag does not fit."""
     if tag == _BINARY:
         import base64  # binary values are rare
 
@@ -93,7 +93,7 @@ def resolve_key(text: str) -> str:
 
 
 def key_text(value: Any) -> str:
-    """Return the string for a key, as in sigs.k8s.io/yaml; raises NotAScalar if that rejects the key."""
+    """Return the string for a key; raises NotAScalar if sigs.k8s.io/yaml rejects the key."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -117,12 +117,12 @@ def json_number(value: float) -> int | float:
         return value
     digits, _, exponent = repr(value).partition("e")
     whole, _, fraction = digits.partition(".")
-    # the shortest digits, padded with zeros, even if the exact integer has other digits
+    # the shortest digits, padded with zeros, even if the exact integer differs
     return int(whole + fraction) * 10 ** (int(exponent) - len(fraction)) if exponent else int(whole)
 
 
 def json_integer(digits: str) -> int | float:
-    """Return a decimal integer as in Go: beyond 64 bits it is a float; raises NotAScalar."""
+    """Return a decimal integer. Beyond 64 bits it is a float, as in Go; raises NotAScalar for infinity."""
     if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
         return value
     return json_number(float(digits))

@@ -11,10 +11,11 @@ from twgen.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one text (`text_bytes`, `depth`, `anchors`), and of all texts of a run together.
+    """The limits for one text (`text_bytes`, `depth`, `anchors`), and for all texts of a run together.
 
     `depth` counts levels of nesting, `anchors` applies to one document, `nodes` counts keys and list items,
-    and `expansion` the characters that expanded aliases add. `remedy` ends the message about a reached total.
+    and `expansion` counts the characters that expanded aliases add. `remedy` ends the message that a total
+    was exceeded.
     """
 
     text_bytes: int = 16 * 2**20
@@ -28,11 +29,11 @@ class Limits:
 
 
 DEFAULT = Limits()
-"""With these, the most expensive accepted input needs less than 512 MiB of memory."""
+"""With these limits, the most expensive accepted input needs less than 512 MiB of memory."""
 WORLD = Limits(
     text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )
-"""For the state from servers or a snapshot, with all live Deployments. 20,000 versions need 491 MiB."""
+"""The limits for the state from servers or a snapshot. 20,000 versions with Deployments need 491 MiB."""
 
 
 @dataclass(slots=True)
@@ -45,10 +46,10 @@ class Budget:
     nodes: int = 0
     expansion: int = 0
     is_spent: bool = False
-    """A total was reached, so nothing more can be read."""
+    """Whether a total was exceeded. Then nothing more can be read."""
 
     def spent(self, total: str) -> str:
-        """Return the message for a reached total, and remember that it was reached."""
+        """Return the message about an exceeded total, and note that it was exceeded."""
         self.is_spent = True
         return f"more than {total} in all: {self.limits.remedy}"
 
@@ -57,7 +58,7 @@ ODD_BLANK = "a blank that is not a plain space cannot indent: use spaces"
 
 
 class YamlError(InvalidInput):
-    """Invalid or too costly YAML or JSON, with a one-line `message` and, if known, the `line` from 1."""
+    """Invalid or too costly YAML or JSON, with a one-line `message` and, if known, its `line` (from 1)."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message if line is None else f"line {line}: {message}")

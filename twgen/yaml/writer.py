@@ -13,7 +13,7 @@ from twgen.yaml.source import DEFAULT
 _BEGINS_PLAIN = re.compile(r"[^\s:#\-?,\[\]{}&*!|>'\"%@`]|[-?:](?=[\w./-])")
 # a possible line break, ": " or " #" inside, or a space or colon at the end
 _NEVER_PLAIN = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff]|:(?!\S)|\ #|\ \Z")
-# text in Kubernetes, but a number, a date or a special value in other readers
+# strings in Kubernetes, but numbers, dates or special values in other readers
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
@@ -26,13 +26,13 @@ _LONGEST_KEY = 1000  # characters; from 1024 on, readers require "? " before a k
 _LONGEST_REMEMBERED = 200  # characters
 _MOST_REMEMBERED = 100_000  # strings
 _PACKED_LINES = 10_000
-"""After this many lines they are joined into bytes: as separate objects they need four times the memory."""
+"""After this many lines, they are joined into bytes: separate strings need four times the memory."""
 _MOST_BYTES = 96 * 2**20
 """Indentation and aliases can make hundreds of MiB from a few MiB of text."""
 
 
 def _is_plain(text: str) -> bool:
-    """Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
+    """Whether Kubernetes, YAML 1.1 and YAML 1.2 all read the unquoted text as exactly this string."""
     if not _BEGINS_PLAIN.match(text) or _NEVER_PLAIN.search(text) or _AMBIGUOUS.fullmatch(text):
         return False
     try:
@@ -42,7 +42,7 @@ def _is_plain(text: str) -> bool:
 
 
 def in_one_line(value: Any) -> str:
-    """Return the value as JSON on one line, on which all YAML readers agree."""
+    """Return the value as JSON on one line, which all YAML readers read the same way."""
     return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
 
 
@@ -61,9 +61,9 @@ def _block(text: str, pad: str) -> str | None:
 def encode_documents(documents: Iterable[Any]) -> bytes:
     """Return the documents as YAML in UTF-8, with `---` before each.
 
-    The values have the types of read_documents. Keys keep their order, lists start at their parent's column,
-    shared values are repeated, and lines are not folded. Raises ValueError for infinity and NaN, TypeError
-    for types that JSON lacks, and InvalidInput if the text is too long.
+    The values have the types that read_documents returns. Keys keep their order, lists start at the column of
+    their parent, shared values are repeated, and lines are not folded. Raises ValueError for infinity and
+    NaN, TypeError for types that JSON lacks, and InvalidInput if the text is too long.
     """
     writer = _Writer()
     for document in documents:

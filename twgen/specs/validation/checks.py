@@ -23,7 +23,7 @@ StructRule = Callable[[Struct], Wrong]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Checks that a whole number is from `least` to `most` (None: no upper limit)."""
+    """Checks that a whole number is from `least` to `most` (None for no upper limit)."""
 
     least: int
     most: int | None = None

@@ -1,7 +1,7 @@
 """Rules for pod templates and attached kinds: for single fields, and between the fields of a struct.
 
-Fields that workers rarely use, such as the fields for Windows, are not checked here. The API server rejects
-their errors during the sync.
+Fields that workers rarely use, such as the fields for Windows, are not checked here. The API server reports
+errors in them during the sync.
 """
 
 import re
@@ -155,7 +155,7 @@ def _security(struct: Struct) -> Wrong:
 
 
 def _local_profile(struct: Struct) -> Wrong:
-    """Seccomp and AppArmor: the type Localhost must name a file of the node, and other types must not."""
+    """A seccomp or AppArmor profile of type Localhost must name a file on the node. Other types must not."""
     if struct["type"] == "Localhost" and not struct.get("localhostProfile"):
         yield ("localhostProfile",), MISSING_FIELD("is required: the type is Localhost")
     if struct["type"] != "Localhost" and "localhostProfile" in struct:
@@ -225,7 +225,7 @@ def _probes(struct: Struct) -> Wrong:
 
 
 def _resources(struct: Struct) -> Wrong:
-    """The requests and the limits of a container."""
+    """Check the requests and the limits of a container."""
     limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -275,7 +275,7 @@ def _host_ports(pod: Struct) -> Wrong:
             if not host:
                 continue
             if pod.get("hostNetwork") and host != port["containerPort"]:
-                yield path, "must be the containerPort: the pod is on the host's network"
+                yield path, "must equal the containerPort: the pod uses the host network"
             key = (port.get("protocol") or "TCP", port.get("hostIP", ""), host)
             if key in seen:
                 yield path, DUPLICATE(f"{host} appears twice")

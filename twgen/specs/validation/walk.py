@@ -17,7 +17,7 @@ _UNCHECKED = {"MetricIdentifier.selector"}
 
 
 class _FieldRules(NamedTuple):
-    """The checks of one field (of `each` item), the keys of its items, and the struct in it (`below`)."""
+    """The checks of a field (or of `each` item), the keys of its items, and the struct in it (`below`)."""
 
     checks: Sequence[Check]
     each: bool
@@ -109,7 +109,7 @@ def _checked(rules: _FieldRules, value: Any) -> Wrong:
         seen.add(key)
 
 
-# a template uses few fields of the whole table
+# the rules are made when they are needed, because a template uses few fields of the table
 @cache
 def _rules_of(struct: str, name: str) -> _FieldRules | None:
     field = next(field for field in struct_fields(struct) if field.name == name)
@@ -119,7 +119,7 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     checks: list[Check] = []
     if field.enum:
         is_one = one_of(tuple(field.enum))
-        # if Go leaves out empty texts, an absent text is an empty one
+        # if Go leaves out an empty text, an empty text is as valid as an absent one
         checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
     if field.minimum is not None:
         checks.append(Range(field.minimum))
