@@ -77,7 +77,7 @@ cases: $(INSTALLED) ## Regenerate the golden files of the test cases
 docs: $(INSTALLED) ## Build the documentation as a site of files, and check its links
 	@$(BIN)/python -m tools.website
 
-documentation: $(INSTALLED) ## Regenerate the generated parts of the documentation
+documentation: schemas ## Regenerate the generated parts of the documentation
 	@$(BIN)/python -m tools.documentation
 
 example: $(INSTALLED) servers ## Record the example again from a real Temporal server

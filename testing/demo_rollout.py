@@ -1,4 +1,4 @@
-"""`make demo-rollout`: rolls out three versions of a real worker, of which one is broken, and rolls back."""
+"""`make demo-rollout`: rolls out three versions of a real worker. One is broken and is rolled back."""
 
 import re
 import subprocess

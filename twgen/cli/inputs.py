@@ -75,8 +75,7 @@ def load_specs(
         return specs_of_named(settings, named)
     # read ledgers too, so that a plan for a single file uses the same ledger as a plan for its folder
     documents = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
-    renders_again = renders_again or settings.strict or settings.environment.is_plugin
-    specs = parse(settings, documents, renders_again=renders_again)
+    specs = parse(settings, documents, renders_again=renders_again or settings.renders_again)
     specs = specs._replace(problems=(*specs.problems, *refused_manifests(specs.manifests)), manifests=())
     warnings = specs.unknown_fields + specs.warnings
     is_wrong = specs.problems or documents.unreadable or any(map(_is_of_policy, specs.unknown_fields))

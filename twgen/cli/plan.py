@@ -68,7 +68,7 @@ def command(output: str, color: str, exit_code: bool, verbose: bool, **params: A
     plan = make_plan(specs.workers, world, now, caller)
     warned = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, warned, strict=True))
-    plan = with_differences(replace(plan, workers=workers), world)
+    plan = with_differences(replace(plan, workers=workers))
     plan = warned_of_drivers(plan, settings.operator)
     warn_of_changing_pods(settings, specs, warned)
     seen = Observation(world, caller, plan, now, settings.operator)

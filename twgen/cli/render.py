@@ -124,7 +124,7 @@ def warn_of_changing_pods(settings: Settings, specs: Specs, workers: Iterable[Wo
     This renders the chart again, unless `load_specs` has already done so. If the target already exists, its
     pods did not change between renders.
     """
-    is_checked = settings.strict or settings.environment.is_plugin or named_worker(settings)
+    is_checked = settings.renders_again or named_worker(settings)
     targets = (
         item for worker in workers for item in worker.versions if item.build_id == worker.spec.build_id
     )

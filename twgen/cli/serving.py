@@ -31,7 +31,7 @@ _LONGEST = 4096
 _LONGEST_HEAD = 16 * 1024
 """The maximum size of a request's first line and headers in bytes.
 
-It leaves room for cookies, because a browser sends those of all ports of the host.
+It leaves room for cookies, because a browser sends the cookies of all ports of the host.
 """
 _CONNECTIONS = 100
 """The maximum number of connections without a complete request. One more closes the oldest."""
@@ -156,7 +156,7 @@ class Board:
 
     refreshed_every: float
     """The number of seconds between two reads."""
-    title: str = "Temporal workers"
+    title: str = ""
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
     """The time of the last successful read, or None before the first."""

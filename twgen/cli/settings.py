@@ -115,9 +115,14 @@ class Settings:
         servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
 
+    @property
+    def renders_again(self) -> bool:
+        """Whether every command renders a chart a second time, to find pods that differ at each render."""
+        return self.strict or self.environment.is_plugin
+
     def page_title(self, context: str) -> str:
-        """The title of a page about the cluster in this context. The context may be empty."""
-        return self.title or (f"Temporal workers of {context}" if context else "Temporal workers")
+        """The title of a page about the cluster in this context. Empty means the default title."""
+        return self.title or (f"Temporal workers of {context}" if context else "")
 
     @property
     def rendering_caller(self) -> Caller:

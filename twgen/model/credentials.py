@@ -59,7 +59,7 @@ def _without_runs(text: str, secret: str) -> str:
 @lru_cache(8)
 def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
     forms = {form for secret in secrets for form in _forms(secret) if form}
-    # the longest first, because the base64 of user and password begins with that of the user
+    # the longest first, because the base64 of user and password begins with the base64 of the user
     return re.compile("|".join(map(re.escape, sorted(forms, key=lambda form: (-len(form), form)))) or "(?!)")
 
 

@@ -102,6 +102,11 @@ SET_BY_TWGEN = Rule(
 REQUIRED = MISSING_FIELD("is required")
 
 
+def rule_of(message: str) -> Rule:
+    """The rule of a message. A message without one reports an invalid value."""
+    return message.rule if isinstance(message, Message) else INVALID
+
+
 class DocumentPath(NamedTuple):
     """A path in the file's document, such as `spec.rollout.steps[1]`."""
 
@@ -147,7 +152,7 @@ class Problem(NamedTuple):
     @property
     def rule(self) -> Rule:
         """The kind of finding."""
-        return self.message.rule if isinstance(self.message, Message) else INVALID
+        return rule_of(self.message)
 
 
 Found = TypeVar("Found", Finding, Problem)
@@ -171,8 +176,7 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
     """The first findings, and if there are more, a last finding that says so."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
-        rule = finding.message.rule if isinstance(finding.message, Message) else INVALID
-        more = rule(f"there are more: only the first {most} are shown")
+        more = rule_of(finding.message)(f"there are more: only the first {most} are shown")
         yield finding._replace(message=more, other=None, instead_of="")
 
 

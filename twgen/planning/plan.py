@@ -75,12 +75,9 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     )
 
 
-def with_differences(plan: Plan, world: World) -> Plan:
+def with_differences(plan: Plan) -> Plan:
     """Add to the plan the fields that differ between each new target and the current version, for people."""
-    workers = (
-        replace(worker, differs=differing_fields(worker.spec, worker_world(worker.spec, world), plan.now))
-        for worker in plan.workers
-    )
+    workers = (replace(worker, differs=differing_fields(worker.versions)) for worker in plan.workers)
     return replace(plan, workers=tuple(workers))
 
 

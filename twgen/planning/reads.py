@@ -132,7 +132,7 @@ def further_reads(
 def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
     """The task queue and workflow ID of each gate that must be read, or None if no decision needs them.
 
-    If a known run has another workflow type, the ID is that of the next attempt.
+    If a known run has another workflow type, the ID belongs to the next attempt.
     """
     # a rollback needs no gates, but reads them: its window may be over when the plan is made
     gates = () if target.is_current else gates_up_to(target, target.next_percentage)

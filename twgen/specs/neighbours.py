@@ -22,10 +22,10 @@ from twgen.versioning.names import (
     attached_resource_name,
     rollout_name,
     rollout_status_name,
-    selector_labels,
     versioned_deployment_name,
 )
 from twgen.versioning.pod_references import name_without_hash, referenced_objects
+from twgen.versioning.pod_templates import pod_labels
 
 _RBAC = "rbac.authorization.k8s.io"
 _DEPLOYMENT = GroupKind("apps", "Deployment")
@@ -139,8 +139,7 @@ def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
     """The workers and their pods' labels, by namespace (empty for any) and by label (None for any)."""
     pods: _Pods = {}
     for worker in workers:
-        labels = value_at(worker.template.content, "metadata", "labels") or {}
-        labels = labels | selector_labels(worker.name, worker.build_id)
+        labels = pod_labels(worker.template.content, worker.name, worker.build_id)
         for place in ("", worker.namespace):
             for label in (None, *labels.items()):
                 pods.setdefault((place, label), []).append((worker, labels))

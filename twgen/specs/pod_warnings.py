@@ -17,6 +17,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.spec_document import SpecDocument
 from twgen.versioning.names import BUILD_ID_LABEL, selector_labels
+from twgen.versioning.pod_templates import pod_labels
 from twgen.versioning.quantities import quantity_nanos
 
 _BYTES = ("memory", "ephemeral-storage")
@@ -142,8 +143,7 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
     for index, constraint in enumerate(pod.get("topologySpreadConstraints") or ()):
         if warning := _warning_of_spread(constraint, worker):
             yield f"topologySpreadConstraints[{index}]", warning
-    own = value_at(worker.template.content, "metadata", "labels") or {}
-    labels = {_HASH, *own, *selector_labels(worker.name, worker.build_id)}
+    labels = {_HASH, *pod_labels(worker.template.content, worker.name, worker.build_id)}
     on_host = pod.get("hostNetwork")
     for place, container in running_containers(pod):
         for index, variable in enumerate(container.get("env") or ()):
@@ -171,19 +171,13 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Mes
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
     """
-    own = value_at(worker.template.content, "metadata", "labels") or {}
-    selector = constraint.get("labelSelector")
-    labels, other_labels = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
+    selector, labels = constraint.get("labelSelector"), _labels_of(worker, worker.build_id)
     if not selector:
         return None
-    if not selects(selector, {**labels, BUILD_ID_LABEL: worker.build_id}):
+    if not selects(selector, labels):
         [(name, value)] = list(selector_labels(worker.name, "").items())[:1]
         return _SPREAD(f"selects none of this worker's pods, so they are not spread: select {name}: {value}")
-    keys = constraint.get("matchLabelKeys") or ()
-    is_shared = selects(selector, other_labels) and all(
-        labels[key] == other_labels[key] for key in keys if key in labels
-    )
-    if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not is_shared:
+    if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not _selects_others(constraint, worker):
         return None
     why = "also counts the pods of draining versions, so pods of a new version may stay Pending"
     return _APART(f"{why}: add matchLabelKeys: [{BUILD_ID_LABEL}]")
@@ -198,11 +192,20 @@ def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
     is_here = worker.namespace in spaces or term.get("namespaceSelector") == {}
     if selector is None or not (is_here or not (spaces or term.get("namespaceSelector"))):
         return False
-    own = value_at(worker.template.content, "metadata", "labels") or {}
-    labels, other_labels = ({**own, **selector_labels(worker.name, name), _HASH: name} for name in "ab")
-    same, other = (term.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
+    return _selects_others(term, worker)
+
+
+def _labels_of(worker: WorkerSpec, build_id: str) -> dict[str, str]:
+    """The labels of a version's pods, with the one that a ReplicaSet adds."""
+    return {**pod_labels(worker.template.content, worker.name, build_id), _HASH: build_id}
+
+
+def _selects_others(rule: Mapping[str, Any], worker: WorkerSpec) -> bool:
+    """Whether the labelSelector of a rule, with its label keys, also selects the pods of other versions."""
+    labels, other_labels = (_labels_of(worker, name) for name in "ab")
+    same, other = (rule.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
     return (
-        selects(selector, other_labels)
+        selects(rule["labelSelector"], other_labels)
         and all(labels[key] == other_labels[key] for key in same if key in labels)
         and all(labels[key] != other_labels[key] for key in other if key in labels)
     )

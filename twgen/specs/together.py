@@ -20,7 +20,8 @@ from twgen.specs.attached import (
 from twgen.specs.keda import warn_of_servers
 from twgen.specs.pod_warnings import running_containers, selects
 from twgen.specs.spec_document import SpecDocument
-from twgen.versioning.names import WHEN, may_have_placeholders, selector_labels
+from twgen.versioning.names import WHEN, may_have_placeholders
+from twgen.versioning.pod_templates import pod_labels
 from twgen.versioning.quantities import quantity_nanos
 
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
@@ -67,8 +68,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
     if not isinstance(spec, dict):
         return
     expressions = value_at(spec, "selector", "matchExpressions")
-    labels = value_at(worker.template.content, "metadata", "labels") or {}
-    own = {**labels, **selector_labels(worker.name, worker.build_id)}
+    own = pod_labels(worker.template.content, worker.name, worker.build_id)
     is_same_for_all = expressions and not may_have_placeholders(str(expressions))
     if worker.build_id and is_same_for_all and not selects({"matchExpressions": expressions}, own):
         yield (

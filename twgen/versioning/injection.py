@@ -55,7 +55,9 @@ _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 TRUSTED = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
 """The variable that names the file with the certificates to trust."""
-_CREDENTIALS = frozenset({_API_KEY, TLS_VOLUME, *(name for names in _NAMES.values() for name in names[-2:])})
+_CREDENTIALS = frozenset({_API_KEY, TLS_VOLUME}).union(
+    *((names.client_key, names.client_certificate) for names in _NAMES.values())
+)
 """The variables with a credential or its file, and the mount with the file."""
 _EVER_INJECTED = frozenset(
     {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(*_NAMES.values())
@@ -84,6 +86,14 @@ class Injection:
     def names(self) -> frozenset[str]:
         """The names of the variables and volumes. No variable has the same name as a volume."""
         return frozenset(item["name"] for item in (*self.variables, *self.volumes))
+
+    def without_credentials(self) -> "Injection":
+        """The injection for a container that is not a holder."""
+        variables, mounts = (
+            tuple(item for item in items if item["name"] not in _CREDENTIALS)
+            for items in (self.variables, self.mounts)
+        )
+        return replace(self, variables=variables, mounts=mounts)
 
     def of_build_id(self, build_id: str) -> "Injection":
         """The same injection with another version's build ID."""
@@ -156,15 +166,11 @@ def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> d
     All others keep their order, and nothing else is changed.
     """
     removed = frozenset(replacing)
+    others = new if new.holders is None else new.without_credentials()
     containers = []
     for container in pod.get("containers") or ():
-        is_without = new.holders is not None and container.get("name") not in new.holders
-        left_out = _CREDENTIALS if is_without else frozenset[str]()
-        variables, mounts = (
-            tuple(item for item in items if item["name"] not in left_out)
-            for items in (new.variables, new.mounts)
-        )
-        containers.append(_merged(container, removed, env=variables, volumeMounts=mounts))
+        own = new if new.holders and container.get("name") in new.holders else others
+        containers.append(_merged(container, removed, env=own.variables, volumeMounts=own.mounts))
     return _merged({**pod, "containers": containers}, removed, volumes=new.volumes)
 
 

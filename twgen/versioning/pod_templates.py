@@ -58,6 +58,11 @@ def holders_of(template: Template) -> frozenset[str] | None:
     return None if recorded is None else frozenset(recorded.split(","))
 
 
+def pod_labels(content: Template, worker: str, build_id: str) -> dict[str, str]:
+    """The labels of a version's pods: its template's, and those that select the version."""
+    return (value_at(content, "metadata", "labels") or {}) | selector_labels(worker, build_id)
+
+
 def marked_template(
     spec: WorkerSpec, build_id: str, content: Template, annotations: dict[str, str], pod: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -65,7 +70,7 @@ def marked_template(
     metadata = content.get("metadata") or {}
     return {
         "metadata": {
-            "labels": (metadata.get("labels") or {}) | selector_labels(spec.name, build_id),
+            "labels": pod_labels(content, spec.name, build_id),
             "annotations": (metadata.get("annotations") or {}) | annotations,
         },
         "spec": pod,

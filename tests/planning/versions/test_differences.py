@@ -33,7 +33,7 @@ BEFORE = replace(spec_with({"helm.sh/chart": "pay-1.0.0"}, WORKER), build_id="v1
 
 
 def told(world: World, spec: WorkerSpec = SPEC) -> tuple[str, ...]:
-    [worker] = with_differences(make_plan([spec], world, NOW, Caller("me", forced=True)), world).workers
+    [worker] = with_differences(make_plan([spec], world, NOW, Caller("me", forced=True))).workers
     return worker.differs
 
 

@@ -1,14 +1,12 @@
 """Finds the fields that differ between a new target and the current version: they explain the build ID."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from twgen.cluster.server_defaults import compare, without_server_fields
 from twgen.model.paths import join_path, value_at
-from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld
-from twgen.planning.versions.facts import version_facts
+from twgen.model.plan import WorkerVersions
+from twgen.model.temporal import VersionStatus
 from twgen.versioning.injection import names_found
 from twgen.versioning.pod_templates import content_of, injected_names
 
@@ -16,20 +14,20 @@ _LONGEST = 40
 """The maximum length of a shown value."""
 
 
-def differing_fields(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
+def differing_fields(worker: WorkerVersions) -> tuple[str, ...]:
     """The paths of the differing fields in the pod template.
 
     Only labels and images are shown with their values, so no secret can appear. Empty if the target is
     current, or if no record of the current version was read.
     """
-    current = world.temporal.routing.current if world.temporal else None
-    if not current or current.build_id == spec.build_id:
+    current = next((item for item in worker.versions if item.status is VersionStatus.CURRENT), None)
+    if not current or current.build_id == worker.spec.build_id:
         return ()
-    [version] = version_facts(spec, world, now, among={current.build_id})
-    if not version.recorded:
+    recorded = current.live.recorded if current.live else current.recorded
+    if not recorded:
         return ()
-    after = spec.template.content
-    manifest = without_server_fields(version.recorded.manifest, after)
+    after = worker.spec.template.content
+    manifest = without_server_fields(recorded.manifest, after)
     template, injected = manifest["spec"]["template"], injected_names(manifest)
     if injected is None:
         injected = names_found(template["spec"]) - names_found(after["spec"])

@@ -88,12 +88,12 @@ def fleet_page(  # noqa: PLR0913 - the parts of a page
     offers: Offers = lambda _: (),
     links: Links = _NO_LINKS,
     *,
-    title: str = "Temporal workers",
+    title: str = "",
     refreshed_every: float = 0,
 ) -> str:
     """The page of a fleet. `refreshed_every` is in seconds, and 0 means never."""
     fleet = _fleet(statuses, now, offers, links)
-    return _page(title=title, now=now, refreshed_every=refreshed_every, **fleet)
+    return _page(title=title or "Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
 
 
 def fleet_part(
