@@ -88,7 +88,7 @@ def field_lists(schema_name: str) -> str:
     lists = "\n".join(
         [
             f"\nIf the first line of a file names the {link}, editors check the file and complete fields.",
-            "`/path/to/twgen` is your clone:\n",
+            "Replace `/path/to/twgen` with the path of your clone:\n",
             f"```text\n# yaml-language-server: $schema=/path/to/twgen/schemas/{schema_name}.json\n```\n",
             *(_section(f"{kind.name}: {title}", fields, above) for title, fields, above in found if fields),
             "",

@@ -60,7 +60,8 @@ _PASSAGES = (
         ),
     ),
     _Passage(
-        "`/path/to/twgen` is your clone:\n\n```text\n# yaml-language-server: $schema=/path/to/twgen/schemas/",
+        "Replace `/path/to/twgen` with the path of your clone:\n\n"
+        "```text\n# yaml-language-server: $schema=/path/to/twgen/schemas/",
         "The site has the schemas:\n\n```text\n# yaml-language-server: $schema={site}schemas/",
     ),
     _Passage("git+https://git.example.com/tools/twgen.git@v", "git+{source}@v"),

@@ -161,7 +161,7 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
     texts = ("identity", "input", "release", "valueFiles", "values")
     assert offered == {**dict.fromkeys(texts, "string"), "quiet": "boolean", "strict": "boolean"}
     page = (ROOT / "docs" / "settings.md").read_text()
-    [named] = re.findall(r"An\sApplication\scan\sset\sonly\sharmless\sones:.*?\.\s", page, re.DOTALL)
+    [named] = re.findall(r"An\sApplication\scan\sset\sonly\sharmless\soptions:.*?\.\s", page, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", named)) == offered.keys()
 
 
