@@ -42,7 +42,7 @@ class _Passage(NamedTuple):
 PAGES = ("README.md", "SECURITY.md", "docs/*.md", "examples/**/*.yaml")
 """The files that contain these passages."""
 _ADDRESS = """\
-`ADDRESS` is a Git repository with twgen. There is no public one yet: ask the person who gave you twgen.
+`ADDRESS` is the URL of twgen's Git repository, which is not public yet: ask the person who gave you twgen.
 """
 _PASSAGES = (
     *(
