@@ -88,7 +88,7 @@ DOCUMENTS = (
     Printed(
         "Validation",
         "twgen validate . -o json",
-        "All problems in all files.",
+        "The problems in all files.",
         "validation",
         "kind problems warnings",
         "problems[].file problems[].line problems[].path problems[].message deprecations",
@@ -131,7 +131,7 @@ DOCUMENTS = (
     Printed(
         "Snapshot",
         "twgen snapshot . -o json",
-        "The state of Temporal and Kubernetes, for the option `--snapshot`. Without `-o json`, it is YAML.",
+        "The state of Temporal and Kubernetes, for the `--snapshot` option. Without `-o json`, it is YAML.",
         "snapshot",
         "kind takenAt workers { name temporal { serverVersion routing { current ramping { buildID"
         " percentage } } versions { buildID status createdAt } } }",
@@ -214,7 +214,7 @@ def _section(document: Printed, made: Any) -> str:
         f"## {document.title}\n\n{document.about}\n\n```\n{document.command}\n```\n\n"
         f"```json\n{example}\n```\n\n"
         f"| field | meaning |\n| --- | --- |\n{rows}\n{document.task}:\n\n```\n{document.jq}\n```\n\n"
-        f"The [schema of {document.title}](../schemas/{document.schema}.json) describes all fields.\n"
+        f"The [{document.title} schema](../schemas/{document.schema}.json) describes all fields.\n"
     )
 
 
