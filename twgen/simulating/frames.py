@@ -24,28 +24,28 @@ _STAGES_AFTER = {_DRAINING: Stage.DRAINING, _DRAINED: Stage.DRAINED}
 
 
 class VersionState(NamedTuple):
-    """One version at one moment. For unversioned workers, only the share is known."""
+    """One version's state at one moment. For unversioned workers, only the share is known."""
 
     percentage: float = 0
     status: VersionStatus = VersionStatus.NOT_REGISTERED
     is_there: bool = False
-    """Whether it has a Deployment or gets new workflows."""
+    """Whether the version has a Deployment or gets new workflows."""
     serves: bool = False
     replicas: int = 0
     autoscaled: bool = False
     was_active: bool = False
     is_held: bool = False
-    """Whether a workflow that is pinned to it is running or may start."""
+    """Whether a workflow that is pinned to the version is running or may start."""
     gate: GateStatus | None = None
-    """The worst status of its gate runs, or None if no gate was started."""
+    """The worst status of the version's gate runs, or None if no gate was started."""
     begun: tuple[str, ...] = ()
-    """The policy's actions on its workflows that have begun, in words."""
+    """The policy's actions that have begun on the version's workflows, in words."""
     aborted: str | None = None
-    """Why it is marked as aborted, as the end of a sentence, or None if it is not aborted."""
+    """Why the version is marked as aborted, as the end of a sentence; None if it is not aborted."""
 
 
 class Frame(NamedTuple):
-    """All versions at one moment."""
+    """The states of all versions at one moment."""
 
     at: timedelta
     versions: Mapping[str, VersionState]
@@ -95,7 +95,7 @@ def _why_aborted(worker: SimulatedWorker) -> str | None:
 
 
 def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
-    """Every version that existed, with its states and their duration."""
+    """Every version that existed, with each of its states and the state's duration."""
     build_ids = dict.fromkeys(build_id for frame in frames for build_id in frame.versions)
     drawn = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
     return tuple(lane for lane in drawn if lane.spans)
@@ -127,9 +127,9 @@ def _stage(version: VersionState) -> Stage:
 
 
 def events_of(frames: Sequence[Frame], begins: datetime | None = None) -> tuple[Event, ...]:
-    """An event for each version of the first frame, then the changes from each frame to the next.
+    """An event for each version in the first frame, then events for the changes between frames.
 
-    If a moment has several frames, the sync comes before the rollout's changes. `begins` is the time of the
+    If a moment has several frames, the sync's frame comes before the rollout's. `begins` is the time of the
     first frame.
     """
     events = [
@@ -173,7 +173,7 @@ def _with_replicas(version: VersionState) -> str:
 
 
 _Fits = Callable[[VersionState, VersionState], bool]
-"""Whether a version's change from the first state to the second is this event."""
+"""Whether a version's change from the first state to the second counts as this event."""
 
 
 def _becomes(status: VersionStatus) -> _Fits:
@@ -248,4 +248,4 @@ _RULES: Sequence[tuple[Happening, _Fits, str | Callable[[VersionState, VersionSt
      "its Deployment is deleted"),
 )
 # fmt: on
-"""Each kind of event, its condition and its sentence. Events of one moment are in this order."""
+"""Each kind of event, with its condition and its sentence. Events at the same moment are in this order."""

@@ -32,12 +32,12 @@ from twgen.versioning.pod_templates import described_template, reconnected
 NEWEST = "1.32.2"
 """The newest server version that is modelled."""
 _A_MOMENT = timedelta(seconds=1)
-"""The duration of a batch operation, and the time until a change of routing reaches every task queue."""
+"""The duration of a batch operation, and the time until a routing change reaches every task queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How versions of the Temporal server differ. `test_simulation_against_temporal.py` checks this."""
+    """The differences between Temporal server versions. `test_simulation_against_temporal.py` checks this."""
 
     version: str
     reports_when_current: bool
@@ -49,7 +49,7 @@ class Server:
 
 
 def server_of(version: str) -> Server:
-    """The behaviour of a server with this version. An unknown version counts as the newest."""
+    """How a server of this version behaves. An unknown version is treated as the newest."""
     release = release_of(version) or (99, 0)
     return Server(
         version=version or NEWEST,
@@ -61,9 +61,10 @@ def server_of(version: str) -> Server:
 
 @dataclass
 class TemporalModel:
-    """A Worker Deployment in Temporal, and the clock.
+    """A model of a Worker Deployment in Temporal, with a clock.
 
-    New workflows are pinned to their version, and run for `workflow_duration`. If it is zero, none is pinned.
+    New workflows are pinned to their version, and run for `workflow_duration`. If the duration is zero, no
+    workflow is pinned.
     """
 
     server: Server
@@ -76,7 +77,7 @@ class TemporalModel:
     held_until: dict[str, datetime] = field(default_factory=dict)
     """When the last pinned workflow of a version ends."""
     gate_ends: dict[tuple[str, str], tuple[datetime, GateStatus]] = field(default_factory=dict)
-    """When and how running gates end, by build ID and workflow ID."""
+    """When each running gate ends, and its final status, by build ID and workflow ID."""
 
     def described(self) -> WorkerDeployment | None:
         """The worker as the server describes it, or None if the server does not know the worker."""
@@ -98,7 +99,7 @@ class TemporalModel:
         return shares(self.routing).get(build_id, 0) > 0 or (until is not None and until > self.now)
 
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
-        """Let a worker of the version poll these task queues. The first poll registers the version."""
+        """Simulate polls of a version's worker on these task queues. The first poll registers the version."""
         version = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = version.status is VersionStatus.CREATED
         queues = version.task_queues or tuple(task_queues)
@@ -111,7 +112,7 @@ class TemporalModel:
             )
 
     def set_current(self, build_id: str) -> None:
-        """Send all new workflows outside of a ramp to this version, or to unversioned workers if empty."""
+        """Send all new workflows outside of a ramp to this version. Empty means unversioned workers."""
         before = self.routing.current.build_id if self.routing.current else ""
         ramp = self.routing.ramping
         if before == build_id:
@@ -127,7 +128,7 @@ class TemporalModel:
     def set_ramp(self, build_id: str, percentage: float) -> None:
         """Send this share of new workflows to the version, or to unversioned workers if it is empty.
 
-        An empty version at 0% ends the ramp.
+        An empty `build_id` at 0% ends the ramp.
         """
         before = self.routing.ramping
         moves = before is None or before.build_id != build_id
@@ -163,7 +164,7 @@ class TemporalModel:
         self.start_pinned(build_id, until)
 
     def next_event(self) -> datetime | None:
-        """The time of the next event that needs no action, or None if there is none."""
+        """The time of the next event that happens without any action, or None if there is none."""
         gates = (until for until, _ in self.gate_ends.values())
         holds = (until for until in self.held_until.values() if until > self.now)
         checks = (self._drains_at(version) for version in self.versions.values())
@@ -202,13 +203,16 @@ class TemporalModel:
         return later(self.routing.changed_at or self.now, _A_MOMENT)
 
     def _drains_at(self, version: Version) -> datetime | None:
-        """When a check first finds no workflow of the version. The grace period is one interval too."""
+        """When a drainage check first finds no workflow of the version.
+
+        The grace period is one interval too.
+        """
         if version.status is not VersionStatus.DRAINING or not version.drainage:
             return None
         interval = self.drainage_interval
         first = later(version.drainage.checked_at or self.now, interval)
         held_until = self.held_until.get(version.build_id, first)
-        # the server checks once per interval: this is the first check after the last workflow has ended
+        # the server checks once per interval: return the first check after the last workflow has ended
         return first if held_until <= first else later(first, -(-(held_until - first) // interval) * interval)
 
     def _leave(self, build_id: str) -> None:
@@ -248,7 +252,10 @@ class TemporalModel:
         self.versions[build_id] = replace(self.versions[build_id], **changes)
 
     def _counted(self, version: Version) -> Version:
-        """The version with its number of open workflows. A real read counts them if the version is idle."""
+        """The version with its number of open workflows.
+
+        A real read also counts only workflows of idle versions.
+        """
         number = None
         if version.status in LOOKS_IDLE:
             number = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
@@ -260,24 +267,24 @@ Deployments = Mapping[str, LiveDeployment]
 
 @dataclass
 class ClusterModel:
-    """The Deployments of one worker. Pods begin to poll `startup` after they are created."""
+    """The Deployments of one worker. Pods begin to poll when `startup` has passed since their creation."""
 
     startup: timedelta
     deployments: dict[str, LiveDeployment] = field(default_factory=dict)
     ready_at: dict[str, datetime] = field(default_factory=dict)
 
     def sync(self, after: Deployments, now: datetime) -> None:
-        """Replace the Deployments. New pods begin to start."""
+        """Replace the Deployments, and start their new pods."""
         self.deployments = dict(after)
         starting = {build_id for build_id, live in after.items() if live.replicas and not live.serving}
         self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
 
     def next_event(self) -> datetime | None:
-        """The next time when pods begin to poll, or None if none will."""
+        """The next time when pods begin to poll, or None if no pods are starting."""
         return min(self.ready_at.values(), default=None)
 
     def advance(self, now: datetime) -> None:
-        """Set the clock. Pods serve once their startup time is over."""
+        """Set the clock. Pods begin to serve when their startup time is over."""
         for build_id in [item for item, moment in self.ready_at.items() if moment <= now]:
             del self.ready_at[build_id]
             live = self.deployments[build_id]
@@ -291,7 +298,7 @@ class ClusterModel:
 def synced(
     planned: WorkerVersions, before: Deployments, identity: str, now: datetime
 ) -> dict[str, LiveDeployment]:
-    """The Deployments after a sync, which applies the planned ones and prunes the other unprotected ones."""
+    """The Deployments after a sync, which applies the plan and prunes all other unprotected Deployments."""
     rendered = {
         version.build_id: _applied(planned.spec, version, before.get(version.build_id), identity, now)
         for version in planned.versions
@@ -303,7 +310,7 @@ def synced(
 
 
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
-    """The record of a version's Deployment, as the current spec describes it with this many replicas."""
+    """The record of a version's Deployment with this many replicas, made from the current spec."""
     template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
     return recorded_deployment({"metadata": {}, "spec": {"replicas": replicas, "template": template}})
 
@@ -311,7 +318,8 @@ def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDepl
 def _applied(
     spec: WorkerSpec, version: VersionPlan, live: LiveDeployment | None, identity: str, now: datetime
 ) -> LiveDeployment:
-    # a manifest without replicas keeps their number. The rollout scales an autoscaled version from 0 to 1
+    # applying a manifest without replicas keeps their number, and the rollout scales an autoscaled version
+    # from 0 to 1
     size = max(live.replicas if live else 1, 1) if version.replicas is None else version.replicas
     external = version.replicas is None or (live is not None and live.replicas_are_external)
     recorded = _recorded(spec, version, size, identity)

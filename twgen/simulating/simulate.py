@@ -1,6 +1,6 @@
 """Simulates rollouts: the clock jumps from one event to the next until no event is left.
 
-A simulation begins with a world that was read, or with an assumed usual world.
+A simulation starts from a world that was read, or from an assumed usual world.
 """
 
 from collections import deque
@@ -45,7 +45,7 @@ _OUTCOMES = {
     Phase.MOVING: Outcome.UNFINISHED,
 }
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-"""The start of a simulation that shows only offsets."""
+"""The start time of a simulation whose report shows only offsets."""
 _BEFORE = timedelta(days=1)
 
 
@@ -56,7 +56,7 @@ def simulate(
     caller: Caller,
     assumed: Assumptions,
 ) -> Timeline:
-    """Simulate the rollout of every worker. It begins in `world`, or in `usual_world` if that is None.
+    """Simulate the rollout of every worker, starting from `world`, or from `usual_world` if `world` is None.
 
     Raises StateUnavailable if the world lacks a worker, and OwnedBySomebodyElse if a Deployment has another
     owner.
@@ -69,13 +69,13 @@ def simulate(
 
 
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
-    """The worker at each moment when anything may change, with its plan.
+    """Yield the worker's state and its plan at each moment when anything may change.
 
-    A moment has up to four frames: the state after events that twgen does not cause, after a sync, after the
+    Each moment has up to four frames: after events that twgen does not cause, after a sync, after the
     rollout's changes, and after the policy's actions on workflows.
     """
     previous_states = deque[object](maxlen=8)
-    # more moments than any rollout has, with at most 20 steps and 5 moments for each of 100 versions
+    # no rollout has this many moments: it has at most 20 steps, and 5 moments for each of 100 versions
     for _ in range(5000):
         plan = worker.plan()
         yield frame_of(worker), plan
@@ -93,7 +93,8 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if moment >= FOREVER:
             return
         if event >= FOREVER:
-            # two renders might undo each other forever: stop if everything except the time is as before
+            # two renders might undo each other forever, so stop if only the time has changed since an earlier
+            # state
             temporal, deployments = worker.temporal, dict(worker.cluster.deployments)
             if (state := (deployments, dict(temporal.versions), temporal.routing)) in previous_states:
                 return
@@ -178,7 +179,7 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
 
 
 def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
-    """A usual world: one version, `previous`, is current, and the target has just been committed."""
+    """A usual world: the version `previous` is current, and the target has just been committed."""
     return World(begin, {spec.key: _usual(spec, begin, caller) for spec in specs})
 
 
@@ -212,7 +213,7 @@ def initial_state(
             for run in version.gate_runs or ()
             if run.status is GateStatus.RUNNING
         }
-    # if a person runs the simulation, the worker's own rollout makes the changes
+    # a person simulates, but the worker's own rollout will make the changes
     is_managed_by_twgen = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_managed_by_twgen else caller
     refuse_foreign(spec, start, acting)
@@ -237,7 +238,7 @@ def initial_state(
 
 
 def _running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
-    """The Deployment of a version whose pods are available. The spec sets its number of replicas."""
+    """A version's Deployment whose pods are all available. The spec sets its number of replicas."""
     replicas = 1 if spec.replicas is None else spec.replicas
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
@@ -294,7 +295,7 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
 
 
 def _last_ends(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
-    """When the last pinned workflow of a version ends, for each version that has any at the beginning."""
+    """When each version's last pinned workflow ends, for versions that have pinned workflows at the start."""
     share = shares(temporal.routing)
     holds = {}
     for version in temporal.versions:

@@ -44,13 +44,13 @@ from twgen.planning.versions.facts import version_facts
 from twgen.simulating.servers import ClusterModel, TemporalModel, synced
 
 UNNAMED_QUEUE = "<task queue>"
-"""The name of a task queue if neither the specs nor the world contain its real name."""
+"""The task queue's name if neither the specs nor the world contain its real name."""
 AssumedMeasurement = Callable[[Metric, datetime, datetime], Measurement]
-"""Returns the measurement of a metric from the first time to the second."""
+"""A function that returns the measurement of a metric between two times."""
 
 
 def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
-    """When a gate that began at this time ends, and its final status."""
+    """The end time and the final status of a gate that began at this time."""
     if assumed.gate_duration > GATE_TIMEOUT:
         return later(began, GATE_TIMEOUT), GateStatus.TIMED_OUT
     ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
@@ -84,7 +84,7 @@ def _measured(
 
 
 def _passing(metric: Metric, since: datetime, now: datetime) -> Measurement:
-    """The measurement of a version with enough workflows and without failures."""
+    """The measurement of a healthy version: it has enough workflows and no failures."""
     match metric.measure:
         case WorkflowFailures() as measure:
             counted = Failures(FailureCount(measure.at_least, 0), FailureCount(0, 0))
@@ -100,7 +100,7 @@ def _passing(metric: Metric, since: datetime, now: datetime) -> Measurement:
 
 @dataclass
 class SimulatedWorker:
-    """A simulated worker at one moment."""
+    """A simulated worker's state at one moment."""
 
     spec: WorkerSpec
     temporal: TemporalModel
@@ -154,7 +154,7 @@ class SimulatedWorker:
         `plan` is the plan for the worker's current state, if it is known.
         """
         plan = plan or self.plan()
-        # enough for a gate on each task queue of a version: by default, a server allows 100 task queues
+        # enough for a gate on each of a version's task queues, because a server allows 100 by default
         for _ in range(200):
             match next_write(plan):
                 case None:
@@ -186,7 +186,7 @@ class SimulatedWorker:
         versions = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
         world = replace(world, temporal=replace(temporal, versions=tuple(versions)))
         target = Target(self.spec, world, self.now, plan.identity)
-        # no workflow starts on a draining version, so no entry needs to be repeated
+        # no workflow starts on a draining version, so no entry of the policy needs to be repeated
         due = [scheduled for scheduled in due_actions(target) if not scheduled.is_begun]
         for scheduled in due:
             build_id, action = scheduled.build_id, scheduled.what
@@ -209,15 +209,19 @@ class SimulatedWorker:
             self.temporal.polled(build_id, self._task_queues())
 
     def or_next_render(self, plan: WorkerPlan, event: datetime) -> datetime:
-        """The time of the next event, or of an earlier render that changes anything."""
+        """The time of the next event, or of an earlier render if it changes anything."""
         tick = self._tick_after(self.now)
         return tick if tick < event and self._after(plan) != self.cluster.deployments else event
 
     def next_event(self, plan: WorkerPlan) -> datetime:
-        """The next time when the worker or its plan may change without any action, or FOREVER."""
+        """The next time when the worker or its plan may change without any action.
+
+        FOREVER if there is none.
+        """
         due = plan.routing.due_at
         limits: list[datetime] = []
-        # in the version table, no row for a version with traffic depends on the time
+        # time matters only for versions without traffic: no row of the version table for the others depends
+        # on it
         idle = {*self.temporal.versions, *self.cluster.deployments} - {*shares(self.temporal.routing)}
         if idle:
             world = self.planned_on or self.world()
@@ -226,7 +230,7 @@ class SimulatedWorker:
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
-            # a limit has passed only after its exact time
+            # a time limit has passed only after its exact moment
             later(due, datetime.resolution) if due else None,
             self._first_verdict() if plan.routing.reason is RoutingReason.ANALYSIS_UNDECIDED else None,
             *(self._tick_after(limit) for limit in limits if limit >= self.now),
@@ -235,13 +239,13 @@ class SimulatedWorker:
         return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
 
     def _first_verdict(self) -> datetime | None:
-        """When an undecided analysis is judged for the first time. A rollout checks every few seconds."""
+        """When an undecided analysis gets its first verdict. A real rollout checks every few seconds."""
         target = Target(self.spec, self.planned_on or self.world(), self.now, identity="")
         since, analysis = target.measured_since, target.analysis
         return later(since, analysis.initial_delay) if since and analysis else None
 
     def is_render_due(self) -> bool:
-        """Whether a render and a sync happen at this moment."""
+        """Whether a render and a sync are due at this moment."""
         return not (self.now - self.begin) % self.assumed.render_interval
 
     def _after(self, plan: WorkerPlan) -> dict[str, LiveDeployment]:
@@ -253,7 +257,7 @@ class SimulatedWorker:
         return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that a new version is assumed to poll: the same as an earlier version."""
+        """The task queues that a new version is assumed to poll: the task queues of an earlier version."""
         current, versions = self.temporal.routing.current, self.temporal.versions
         first = [versions[current.build_id]] if current and current.build_id in versions else []
         queues = (version.own_task_queues for version in (*first, *versions.values()))
@@ -261,8 +265,8 @@ class SimulatedWorker:
         return next(filter(None, queues), (unnamed,))
 
     def _start_gate(self, gate: GateStart) -> None:
-        # a snapshot's times may be in the future, and a gate run from before the version's current period
-        # does not count
+        # A snapshot's times may be in the future. A gate run that began before the version's current period
+        # in the routing would not count, so this run begins no earlier.
         temporal = self.temporal.described() or WorkerDeployment()
         stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
         began, running = max(self.now, stay or self.now), GateStatus.RUNNING

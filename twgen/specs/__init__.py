@@ -1,1 +1,1 @@
-"""Turn documents into specs and problems. Only the kinds and their defaults matter, not files or clusters."""
+"""Turn documents into specs and problems, without access to files or clusters."""

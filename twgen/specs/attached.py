@@ -1,4 +1,4 @@
-"""The fields of a WorkerResourceTemplate. Every version of a worker gets a copy of the object in it."""
+"""The fields of a WorkerResourceTemplate. Every version of a worker gets a copy of the template's object."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -41,16 +41,16 @@ from twgen.versioning.stored_form import stored_struct
 
 
 class AttachedKind(NamedTuple):
-    """A kind whose fields twgen knows. It may always be attached, whatever the operator allows."""
+    """A kind whose fields twgen knows. Its objects can always be attached, whatever the operator allows."""
 
     structs: Mapping[str, str]
-    """The name of the struct of its `spec` in kubernetes_types, by version of its API group."""
+    """For each API version of the kind, the name of its `spec` struct in kubernetes_types."""
     target: str = ""
-    """The field of its `spec` that refers to a Deployment; empty if there is none."""
+    """The `spec` field that refers to a Deployment; empty if there is none."""
     autoscales: bool = False
-    """Whether it changes the replicas of that Deployment."""
+    """Whether objects of this kind change the Deployment's replicas."""
     scales_from_zero: bool = False
-    """Whether it also scales a Deployment that has no replicas."""
+    """Whether objects of this kind also scale up a Deployment that has 0 replicas."""
 
 
 HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
@@ -70,7 +70,7 @@ KINDS = {
     ),
     VPA: AttachedKind({"v1": "VerticalPodAutoscalerSpec"}, "targetRef"),
 }
-"""The kinds that may always be attached. specs.validation.rules has the rules for their fields."""
+"""The kinds that can always be attached. The rules for their fields are in specs.validation.rules."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace", "shop/worker")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
@@ -93,7 +93,7 @@ _INJECT = "write {} to have it filled in for each version"
 
 @dataclass(frozen=True, slots=True)
 class AttachedFields:
-    """The worker, and the object that each of its versions gets."""
+    """The worker, and the object that each of its versions gets a copy of."""
 
     worker: Annotated[
         str,
@@ -110,7 +110,7 @@ ATTACHED = spec_shape(AttachedFields)
 
 
 def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
-    """The attached resource of a document's `spec`. The operator also allows `more_kinds`."""
+    """The attached resource in a document's `spec`. The operator also allows `more_kinds`."""
     template = spec.mapping("template")
     if not spec.has("template"):
         return AttachedResource(name, {}, autoscales=False)
@@ -142,9 +142,9 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """The errors that an API server would report only because of this version's names.
+    """The errors that an API server would report only because of the names that this version fills in.
 
-    The names replace the placeholders. They can be too long or contain invalid characters.
+    The names replace the placeholders, and can be too long or contain invalid characters.
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
@@ -160,7 +160,7 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
 
 
 def definitions(documents: Iterable[Document]) -> Mapping[GroupKind, Any]:
-    """The scope of each kind that a CustomResourceDefinition among the documents defines."""
+    """The kinds that CustomResourceDefinitions among the documents define, each with its scope."""
     specs = (
         document.value.get("spec") for document in documents if GroupKind.of(document.value) == _DEFINITION
     )
@@ -178,7 +178,7 @@ def defined_cluster_scoped(documents: Iterable[Document]) -> set[GroupKind]:
 def cluster_scoped_templates(
     workers: Iterable[WorkerSpec], scoped: Collection[GroupKind]
 ) -> Iterator[Problem]:
-    """A problem for each template of one of the cluster-scoped kinds."""
+    """A problem for each template whose object has one of these cluster-scoped kinds."""
     for resource in (resource for worker in workers for resource in worker.attached):
         if (kind := GroupKind.of(resource.template)) in scoped:
             why = _NOT_ATTACHABLE(_why_cluster_scoped(kind))
@@ -192,12 +192,12 @@ def _why_cluster_scoped(kind: GroupKind) -> str:
 
 
 def is_sentinel(value: Any) -> bool:
-    """Whether the value is `{}` or null, so that twgen fills it in."""
+    """Whether the value is `{}` or null, which twgen fills in."""
     return value is None or value == {}
 
 
 def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[GroupKind, str]:
-    """The kind of the object in its API group, and the version of that group."""
+    """The object's kind with its API group, and the API version."""
     group, slash, version = template.text("apiVersion", required=True).rpartition("/")
     group_kind = GroupKind(group, template.text("kind", required=True))
     if not group_kind.kind or not (slash or version):
@@ -215,7 +215,7 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
 
 
 def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, version: str) -> Mapping[str, Any]:
-    """Check the fields of the kind as an API server does, and leave out all others.
+    """Check the fields of a known kind as an API server does, and drop unknown fields.
 
     The result is empty if a field has the wrong type.
     """
@@ -261,7 +261,7 @@ def _stored_fields(written: Any, stored: Any) -> Any:
 
 
 def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
-    """A copy with these names, and with a sample for each other value that twgen fills in."""
+    """A copy with these names, and with sample values for everything else that twgen fills in."""
     if key in TARGET_FIELDS and is_sentinel(value):
         return _SAMPLE_TARGET
     if isinstance(value, str):
@@ -272,7 +272,7 @@ def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
 
 
 def _without_nulls(value: Any, key: str = "") -> Any:
-    """A copy without nulls, which some API servers reject. A null that twgen fills in becomes `{}` or ""."""
+    """A copy without nulls, which some API servers reject. A null to be filled in becomes `{}` or ""."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
@@ -305,9 +305,9 @@ def _check_metadata(template: Fields) -> None:
 
 
 def _warn_of_budget(spec: Fields) -> None:
-    """Warn if a budget protects no pods, blocks every eviction, or selects pods of several versions."""
+    """Warn if a budget protects no pods, blocks every eviction, or selects the pods of several versions."""
     written = {name for name, item in spec.value.items() if item is not None}
-    # any other field is minAvailable or maxUnavailable, or is reported as unknown
+    # any other field is either minAvailable or maxUnavailable, or is reported as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", BUDGET_RULE("protects no pods: write minAvailable or maxUnavailable"))
     if warning := warning_of_limit(spec.value):
@@ -327,7 +327,7 @@ def _warn_of_budget(spec: Fields) -> None:
 
 
 def warning_of_limit(budget: Mapping[str, Any]) -> tuple[str, Message] | None:
-    """The field of a budget that protects no pod or allows no eviction, with any number of pods, and why."""
+    """The field with which a budget protects no pod or blocks every eviction, whatever the number of pods."""
     for field, none, nothing in (
         ("maxUnavailable", EVICTS_NONE, PROTECTS_NONE),
         ("minAvailable", PROTECTS_NONE, EVICTS_NONE),
@@ -351,7 +351,8 @@ def _check_references(template: Fields, spec: Fields) -> None:
     for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
-        # the controller leaves unknown placeholders unchanged: each is a typo, or its chart was not rendered
+        # the controller leaves unknown placeholders unchanged: they are typos, or belong to an unrendered
+        # Helm chart
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in entries(spec.value):
@@ -373,7 +374,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
 
 
 def _check_metrics(spec: Fields) -> None:
-    """Check the selectors of metrics. twgen fills in the labels that name a version."""
+    """Check the selectors of an autoscaler's metrics. twgen fills in the labels that identify a version."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         described, selected = value_at(metric, "object"), value_at(metric, "external", "metric")

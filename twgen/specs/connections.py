@@ -10,13 +10,15 @@ from twgen.specs.fields import Check, Fields, spec_shape
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
 _ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
-"""The endpoint of one namespace. Other endpoints are for a region:
-https://docs.temporal.io/cloud/namespaces."""
+"""The endpoint of one namespace.
+
+All other endpoints are regional: https://docs.temporal.io/cloud/namespaces.
+"""
 _REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
 FILL_IN = "fill-in"
-"""`twgen import` writes this in place of a name that only a person knows."""
+"""The placeholder that `twgen import` writes in place of a name that only a person knows."""
 _CREDENTIALS = Rule(
     "cloud-credentials", "Temporal Cloud rejects connections without an API key or a certificate."
 )
@@ -69,7 +71,7 @@ def is_cloud(host_port: str) -> bool:
 
 
 def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
-    """Why Temporal Cloud cannot have the namespace at this address; empty if it can, or if this is not Cloud.
+    """Why Temporal Cloud cannot have the namespace at this address; empty if it can, or if it is not Cloud.
 
     With a private link, only the TLS server name shows the namespace.
     """

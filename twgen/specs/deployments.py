@@ -1,4 +1,4 @@
-"""The fields of a spec that configure the Deployments of its versions, except pods and replicas."""
+"""The spec fields that configure the versions' Deployments, except pods and replicas."""
 
 import re
 from enum import StrEnum
@@ -31,7 +31,7 @@ _OURS = {
 _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)} | {
     "deployment.kubernetes.io"
 }
-"""Prefixes of labels and annotations that control a version, or that Kubernetes sets."""
+"""Prefixes of labels and annotations that control versions, or that Kubernetes itself sets."""
 _OTHER_PROGRAM = Rule(
     "other-program",
     "Because of a label or annotation, another program would keep or change versions' objects.",
@@ -43,7 +43,7 @@ _ACTED_ON = {
     "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
     "keel.sh": "Keel would change the images of all versions, even of those with open workflows",
 }
-"""The effect of a label or annotation on a Deployment, by its key or its prefix."""
+"""Why a Deployment should not have a label or annotation, by the key or its prefix."""
 
 
 class Replacing(StrEnum):
@@ -54,7 +54,7 @@ class Replacing(StrEnum):
 
 
 def _pods(pattern: str) -> Shape:
-    """A number of pods, or a percentage that matches the pattern."""
+    """The Shape of a number of pods, or of a percentage that matches the pattern."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if isinstance(value, str):
@@ -76,9 +76,9 @@ class RollingUpdate:
     """How many pods Kubernetes replaces at a time."""
 
     max_surge: Annotated[Any, _pods(PERCENTAGE)] = None
-    """How many pods may exist beyond the replicas: a number or a percentage."""
+    """How many pods can exist in addition to the desired replicas: a number or a percentage."""
     max_unavailable: Annotated[Any, _pods(SHARE)] = None
-    """How many replicas may be missing: a number or a percentage."""
+    """How many of the desired replicas can be unavailable: a number or a percentage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,17 @@ class Replacement:
     """How Kubernetes replaces the pods of a version."""
 
     type: Replacing | None = None
-    """RollingUpdate (the default) replaces some pods at a time. Recreate replaces all at once."""
+    """RollingUpdate (the default) replaces a few pods at a time. Recreate replaces all pods at once."""
     rolling_update: RollingUpdate | None = None
     """How many pods Kubernetes replaces at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFields:
-    """The fields of a Deployment's spec. Most are aliases, which a SpecDocument has at another path."""
+    """The fields of a Deployment's spec.
+
+    Most of them are aliases of fields that a SpecDocument has elsewhere.
+    """
 
     replicas: Any = None
     """The same as spec.replicas."""
@@ -104,8 +107,7 @@ class DeploymentFields:
     template: Any = None
     """The same as spec.template."""
     strategy: Replacement | None = None
-    """How Kubernetes replaces the target's pods when the version stays the same. Changing this field restarts
-    no pods."""
+    """How Kubernetes replaces the target's pods in place. Changing this field does not restart pods."""
     revision_history_limit: Annotated[int | None, INT32] = None
     """How many old ReplicaSets of each version Kubernetes keeps. The default is 10."""
     selector: Any = None
@@ -117,7 +119,7 @@ class DeploymentFields:
 def pace(ready: int, deadline: int, deployment: DeploymentFields | None) -> dict[str, Any]:
     """The fields of a Deployment that control how its pods are replaced.
 
-    The fields that exist only in `deployment` follow the rules of ValidateDeploymentSpec, in
+    The rules for the fields that exist only in `deployment` are from ValidateDeploymentSpec in
     k8s.io/kubernetes pkg/apis/apps/validation.
     """
     fields = {
@@ -140,7 +142,7 @@ def _strategy(replacement: Replacement | None) -> dict[str, Any]:
         return {"type": str(Replacing.RECREATE)}
     rolling = replacement.rolling_update or RollingUpdate()
     counts = {"maxSurge": rolling.max_surge, "maxUnavailable": rolling.max_unavailable}
-    # with server-side apply, an omitted field keeps the value of another field manager
+    # with server-side apply, an omitted field would keep the value that another field manager has set
     usual = _USUAL["rollingUpdate"] | {name: count for name, count in counts.items() if count is not None}
     return {"type": str(Replacing.ROLLING_UPDATE), "rollingUpdate": usual}
 
@@ -175,7 +177,7 @@ DEPLOYMENT_FIELDS = spec_shape(
 
 
 def marks_of_versions(kind: str) -> Shape:
-    """The labels or annotations (`kind`) that a policy sets on all Deployments of its workers."""
+    """The Shape of the labels or annotations (`kind`) that a policy sets on its workers' Deployments."""
 
     def read(value: Any, path: Path, findings: Findings) -> dict[str, str] | None:
         if not isinstance(value, dict):
@@ -199,6 +201,6 @@ def marks_of_versions(kind: str) -> Shape:
 
 
 def why_not_of_versions(mark: str) -> Message | None:
-    """Why a version's Deployment should not have this label or annotation, or None if it may."""
+    """Why a version's Deployment should not have this label or annotation; None if it can have it."""
     why = _ACTED_ON.get(mark) or _ACTED_ON.get(mark.partition("/")[0])
     return _OTHER_PROGRAM(f"{why}: remove it") if why else None

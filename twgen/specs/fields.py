@@ -1,6 +1,6 @@
-"""Read the fields of a spec: one by one, or into the dataclass that declares them.
+"""Read the fields of a spec one by one, or into the dataclass that declares them.
 
-The reader notes a mistake and continues, so that rules between fields can find more mistakes. Dataclasses of
+When the reader finds a mistake, it notes the mistake and continues, so that it can find more. Dataclasses of
 specs are declared like dataclasses of records (model.record_shapes).
 """
 
@@ -33,7 +33,7 @@ from twgen.model.shapes import Findings, Shape, listing
 
 _ITEMS = listing(Shape(lambda value, *_: (value,)))
 _MANY_PODS = 5000
-"""A worker with this many pods is a mistake: Kubernetes supports only this many nodes."""
+"""So many pods for one worker are probably a mistake: Kubernetes supports only this many nodes."""
 _NULL = Rule("null-default", "A null field gets its default, although another value means none.")
 
 
@@ -51,7 +51,7 @@ class Fields:
             self.problem("", wrong_type(noun(dict), value))
 
     def problem(self, name: str, message: str, other: DocumentPath | None = None) -> None:
-        """Note a problem with a field, with a value inside it (`a.b[1]`), or with the mapping ("")."""
+        """Note a problem with a field, a value inside a field (`a.b[1]`), or the whole mapping ("")."""
         self.findings.problem(self.at(name), message, other)
 
     def warning(self, name: str, message: Message) -> None:
@@ -74,7 +74,7 @@ class Fields:
         return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
-        """The value in the document; None if the field is absent."""
+        """The field's value in the document; None if the field is absent."""
         self._read.add(name)
         return self.value.get(name)
 
@@ -103,11 +103,11 @@ class Fields:
         return default if read is None else read
 
     def read(self, shape: Shape) -> Any:
-        """The value that this shape reads from the whole mapping."""
+        """Read the whole mapping with this shape."""
         return shape.read(self.value, self.path, self.findings)
 
     def text(self, name: str, shape: Shape = WORDS, *, required: bool = False) -> str:
-        """A string; empty if it is absent."""
+        """A field's string; empty if the field is absent."""
         read: str = self.get(name, shape, "", required=required)
         return read
 
@@ -123,7 +123,7 @@ class Fields:
                 seen.add(value)
 
     def warn_of_many_pods(self, *names: str) -> None:
-        """Note each of these fields with an improbably large number of pods."""
+        """Warn about each of these fields that has an improbably large number of pods."""
         for name in names:
             value = self.value.get(name)
             if isinstance(value, int) and value < 2**31 and value >= _MANY_PODS:
@@ -131,11 +131,11 @@ class Fields:
                 self.warning(name, UNLIKELY(why))
 
     def mapping(self, name: str) -> "Fields":
-        """The fields of an inner mapping. If it is absent, there are none."""
+        """The fields of a nested mapping, which is empty if the field is absent."""
         return Fields(self.raw(name), self.at(name), self.findings)
 
     def mappings(self, name: str) -> "Iterator[Fields]":
-        """The fields of each mapping in a list."""
+        """The fields of each mapping in a list field."""
         for index, (item,) in enumerate(self.get(name, _ITEMS, ())):
             path = f"{self.at(name)}[{index}]"
             if item is None:
@@ -143,7 +143,7 @@ class Fields:
             yield Fields(item, path, self.findings)
 
     def close(self, *also: str, elsewhere: str = "") -> None:
-        """Note each field that was not read, and is not in `also`, as unknown.
+        """Report each field as unknown that was not read and is not in `also`.
 
         `elsewhere` is the mapping in which a field probably belongs, if no field here has a similar name.
         """
@@ -159,7 +159,7 @@ class Fields:
 
 Shapes = Mapping[Any, Shape]
 Check = Callable[[Fields, Any], None]
-"""Checks the rules between the fields of a mapping, given the value that was read from it."""
+"""A function that checks rules between fields, given a mapping and the value that was read from it."""
 
 
 def spec_shape(
@@ -172,8 +172,9 @@ def spec_shape(
     """The Shape of a mapping whose fields a dataclass declares.
 
     `checks` (by class) are called with each value that was read. `fields` (by attribute) and `shapes` (by
-    class) have the Shapes that do not follow from the types. All apply at any depth. The Shape has no writer,
-    because twgen never writes a spec, and no schema, because tools make the schemas of specs.
+    class) override the Shapes that follow from the types. All three apply at any depth. The Shape has no
+    writer, because twgen never writes specs, and no schema, because a separate tool generates the schemas of
+    specs.
     """
     nested = partial(spec_shape, checks=checks, fields=fields)
     read_fields, check = _reader(kind, nested, shapes, fields), checks.get(kind)
@@ -208,7 +209,7 @@ def _reader(
         else:
             defaults[attribute] = _blank(annotation) if default is MISSING else default
     entries: list[tuple[Field, tuple[str, ...], str]] = []
-    """Each field, the names that lead to it from the mapping, and the hint if it is absent."""
+    """Each field, the parts of its path within the mapping, and the hint for an error if it is absent."""
     for entry in fields_of(kind, *defaults, given=given, shapes=shapes, otherwise=nested):
         hint = next((f": {mark.text}" for mark in entry.marks if isinstance(mark, Hint)), "")
         entries.append((entry, tuple(entry.name.split(".")), hint))
@@ -233,7 +234,7 @@ def _reader(
             attributes[entry.attribute] = value
         for holder in holders.values():
             holder.close()
-        # the class of a value is unknown if the field that names it is absent
+        # if the field that determines a value's class is absent, the value cannot be read
         return None if any(attributes[attribute] is None for attribute in inline) else kind(**attributes)
 
     return read
@@ -242,7 +243,7 @@ def _reader(
 def _one_of(
     kinds: Mapping[str, Any], nested: Callable[..., Shape], shapes: Shapes
 ) -> Callable[[Fields], Any]:
-    """The function that reads a value. The name of the field decides which class the value has."""
+    """The function that reads a value whose class depends on which field is present."""
     by_name = {name: shape_of(kind, shapes, nested) for name, kind in kinds.items()}
 
     def read(fields: Fields) -> Any:
@@ -255,7 +256,7 @@ def _one_of(
 
 
 def _blank(annotation: Any) -> Any:
-    """A substitute for a required value that is absent or invalid, so that other rules can be checked."""
+    """A substitute for an absent or invalid required value, so that other rules can still be checked."""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = next(item for item in get_args(annotation) if item is not NoneType)
     base = get_origin(annotation) or annotation

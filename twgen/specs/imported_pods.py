@@ -1,4 +1,7 @@
-"""Import a pod template. The Temporal settings in its variables move to the worker and its Connection."""
+"""Import a pod template.
+
+Temporal settings in its environment variables move to the worker and its Connection.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,13 +30,13 @@ from twgen.versioning.injection import (
 
 _KEY = "TEMPORAL_API_KEY"
 _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
-"""Prefixes of variables with credentials. A Connection names a Secret instead."""
+"""Prefixes of variables that contain credentials. A Connection refers to a Secret instead."""
 _NO_FRONTEND = re.compile("UI|WEB|CODEC|METRIC|PROMETHEUS|HTTP_|DB|SQL|TLS|SERVER_NAME|NAMESPACE")
 _OF_FRONTEND = re.compile("HOST|ADDR|URL|ENDPOINT|SERVER|TARGET|FRONTEND")
 _WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?([^\s:/]+)(?::([0-9]{1,5}))?/?")
 _GRPC = "7233"
 _FILES = ("tls.crt", "tls.key")
-"""The keys of a Secret of the type kubernetes.io/tls."""
+"""The keys of a Secret of type kubernetes.io/tls."""
 
 Container = Mapping[str, Any]
 Configurations = Mapping[str, Mapping[str, Any]]
@@ -41,31 +44,34 @@ Configurations = Mapping[str, Mapping[str, Any]]
 
 
 class Origin(NamedTuple):
-    """A value, and the variable or key that it comes from. The value is empty if none is unambiguous."""
+    """A value, and the variable or key that it comes from.
+
+    The value is empty if no single value was found.
+    """
 
     value: str = ""
     name: str = ""
-    """`TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`; empty for the variable that twgen sets."""
+    """Such as `TEMPORAL_HOST`, or `TEMPORAL_HOST of ConfigMap settings`. Empty if twgen sets the variable."""
     hint: str = ""
-    """If there is no value: candidates for a person to choose from."""
+    """If the value is empty, the candidates that a person can choose from."""
 
 
 class ImportedPods(NamedTuple):
-    """The `spec` of a pod template, and the settings from its variables."""
+    """The `spec` of a pod template, and the Temporal settings from its environment variables."""
 
     spec: Mapping[str, Any]
     address: Origin
     temporal_namespace: Origin
     task_queue: str
-    """The task queue; empty if no variable names it, or if the variable stays in the pods."""
+    """The task queue; empty if no variable contains it, or if the variable stays in the pods."""
     key: Mapping[str, str]
-    """The Secret with the API key, and the key in the Secret; empty if there is none."""
+    """The name of the Secret with the API key, and the key inside the Secret; empty if there is none."""
     certificate: str
-    """The Secret with the client certificate; empty if there is none, or if its keys have other names."""
+    """The Secret with the client certificate; empty if there is none, or if it lacks the expected keys."""
     notes: tuple[str, ...]
     """Sentences about settings that a person must check."""
     worker: str
-    """The container that is now the first, because it is probably the worker; empty if there is only one."""
+    """The container that now comes first, because it is probably the worker. Empty if it is the only one."""
 
 
 def knows_temporal(container: Container, configurations: Configurations) -> bool:
@@ -74,7 +80,10 @@ def knows_temporal(container: Container, configurations: Configurations) -> bool
 
 
 def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> ImportedPods:
-    """Import a pod template. If containers disagree on a Temporal variable, the first container counts."""
+    """Import a pod template.
+
+    If containers have different values for a Temporal variable, the first container's value is used.
+    """
     containers: list[Container] = list(pod["containers"])
     # the worker's container becomes the first, because the image of the first container names the version; a
     # sidecar may be listed before it, or have Temporal variables too
@@ -91,13 +100,14 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
     key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
     queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
     is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
-    # if other variables refer to the task queue, or containers have different ones, it stays in the pods
+    # if other variables refer to the task queue, or containers have different task queues, the variable stays
+    # in the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
     secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
     certificate = "" if key else _certificate(pod, containers[0], all_values[0])
     connection = Connection("", place.address, mutual_tls_secret=certificate, api_key_secret=secret)
     injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
-    # an API key in plain text must not get into Git
+    # remove the API key's variable in any case: an API key in plain text must not get into Git
     gone = frozenset(filter(is_ever_injected, injected | {_KEY} | ({TASK_QUEUE} if queue else set())))
     notes = [
         note
@@ -128,7 +138,10 @@ def _place(all_values: Sequence[Values]) -> PodConnection:
 
 
 def _told(container: Container, configurations: Configurations) -> dict[str, str | None]:
-    """The values of a container's variables. None for a value from a Secret, a field or another source."""
+    """The values of a container's variables.
+
+    None means that the value is from a Secret, a field or another source.
+    """
     values: dict[str, str | None] = {}
     for source in container.get("envFrom") or ():
         data = configurations.get(str(value_at(source, "configMapRef", "name")), {})
@@ -187,7 +200,10 @@ def _temporal_namespace(all_values: Iterable[Values], configurations: Configurat
 def _spoken(
     all_values: Iterable[Values], configurations: Configurations
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each name with TEMPORAL in it, its value, and all values from the same source. Variables come first."""
+    """Each name that contains TEMPORAL, its value, and all values from the same source.
+
+    Variables come before ConfigMaps.
+    """
     of_maps = ((f" of ConfigMap {name}", data) for name, data in configurations.items())
     for place, values in chain((("", values) for values in all_values), of_maps):
         for name, text in values.items():
@@ -200,7 +216,7 @@ def _plain_name(name: str) -> str:
 
 
 def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -> str:
-    """The Secret with the mounted client certificate, if it has the keys that twgen expects."""
+    """The mounted Secret with the client certificate. Empty if it lacks the keys that twgen expects."""
     mounts = {str(item.get("mountPath")).rstrip("/"): item for item in container.get("volumeMounts") or ()}
     volumes = {item.get("name"): item for item in pod.get("volumes") or ()}
     folders: dict[str, set[str]] = {}
@@ -218,7 +234,7 @@ def _certificate(pod: Mapping[str, Any], container: Container, values: Values) -
 
 
 def _without_volume(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod without mounts in the folder of twgen's certificate, and without volumes that only they use."""
+    """The pod without mounts at the path of twgen's certificate, and without volumes that only they use."""
     containers, removed = [], set()
     for container in pod["containers"]:
         mounts = container.get("volumeMounts") or ()

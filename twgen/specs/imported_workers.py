@@ -27,12 +27,15 @@ from twgen.versioning.names import (
 
 Manifest = Mapping[str, Any]
 FieldPath = tuple[str, ...]
-"""The names that lead to a field of a document."""
+"""The path of a field in a document."""
 
 ROLLOUT = GroupKind("argoproj.io", "Rollout")
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHART, RESTARTED_AT}
-"""Labels and annotations by which a tool recognizes its objects. The new tool sets its own."""
+"""Labels and annotations by which tools recognize their objects.
+
+The tool that applies the new specs sets its own.
+"""
 _POD_HASHES = {"pod-template-hash", "rollouts-pod-template-hash"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
 _SCHEDULING = ("affinity", "topologySpreadConstraints")
@@ -42,18 +45,18 @@ _SELECTORS: Mapping[GroupKind, str] = {
     GroupKind("cilium.io", "CiliumNetworkPolicy"): "endpointSelector",
     GroupKind("monitoring.coreos.com", "PodMonitor"): "selector",
 }
-"""The field of `spec` with which an object of this kind selects pods."""
+"""The `spec` field with which objects of each kind select pods."""
 _LEAST_PAUSE = "30s"
-"""The shortest allowed pause of a step. It is used if the Rollout does not name a duration."""
+"""A step's shortest allowed pause, used if the Rollout does not specify a duration."""
 
 
 class Imported(NamedTuple):
-    """One spec, and its file."""
+    """One imported spec, and the file for it."""
 
     file: str
     document: Manifest
     comments: Mapping[FieldPath, str] = {}
-    """Comments for some of its fields."""
+    """Comments for some of the spec's fields."""
     missing: tuple[str, ...] = ()
     """Sentences about fields that a person must fill in or check."""
     is_whole: bool = True
@@ -66,7 +69,7 @@ class Imported(NamedTuple):
 
 
 def identity_of(document: Any) -> tuple[str, str, str]:
-    """The kind, namespace and name of a document. Missing ones are empty."""
+    """The kind, namespace and name of a document. A missing value is empty."""
     kind, *rest = (
         str(value_at(document, *path) or "")
         for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
@@ -79,22 +82,22 @@ class Running:
     """A running, unversioned worker, and the other objects in its namespace."""
 
     value: Manifest
-    """Its Deployment. An Argo Rollout is converted to one."""
+    """The worker's Deployment, which can be converted from an Argo Rollout."""
     beside: Sequence[Manifest]
     configurations: Configurations
     steps: Sequence[Any] = ()
-    """The steps of an Argo Rollout."""
+    """The canary steps if the worker was an Argo Rollout."""
 
     @cached_property
     def spec(self) -> Manifest:
-        """The `spec` of its Deployment, without fields that a server has added."""
+        """The `spec` of the worker's Deployment, without fields that a server has added."""
         bare = {"metadata": {"annotations": {}}, "spec": dict(self.value["spec"])}
         spec: Manifest = without_server_fields(bare)["spec"]
         return spec
 
     @cached_property
     def pods(self) -> ImportedPods:
-        """Its pods, with the settings from their variables."""
+        """The worker's pods, with the Temporal settings from their environment variables."""
         return imported_pods(self.spec["template"]["spec"], self.configurations)
 
 
@@ -117,7 +120,7 @@ def _of_people(texts: Manifest | None) -> dict[str, Any]:
 
 
 def specs_of(running: Running, namespace: str, addresses: set[str]) -> Iterator[Imported]:
-    """The specs of a worker, its Connection and its attached objects. They may need settings from a person.
+    """The specs of a worker, its Connection and its attached objects. A person may have to complete them.
 
     `addresses` has the addresses of all workers in the namespace. If they differ, each worker gets its own
     Connection.
@@ -209,7 +212,7 @@ def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
 
 
 def _comment(origin: Origin, unsaid: str = "no variable of the pods has it") -> str:
-    """A comment with the source of a value; empty if it comes from the variable that twgen sets."""
+    """A comment with the source of a value; empty if the value comes from a variable that twgen sets."""
     if not origin.value:
         return f"fill in: {origin.hint or unsaid}"
     if not origin.name:
@@ -238,13 +241,13 @@ def _pace(spec: Manifest) -> dict[str, Any]:
     """The fields that control how the pods of a version are replaced."""
     pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
     if isinstance(strategy := pace.get("strategy"), dict):
-        # the default type was left out, but the controller ignores a strategy without a type
+        # a Deployment can omit the default type, but the controller ignores a strategy without a type
         pace["strategy"] = {"type": "RollingUpdate", **strategy}
     return pace
 
 
 def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The steps of a canary as steps for twgen, and notes about steps that a person must replace.
+    """A canary's steps converted to twgen's steps, and notes about steps that a person must replace.
 
     A pause without a duration becomes `until: Promoted` in a RolloutPolicy.
     """
@@ -273,7 +276,7 @@ def is_of(manifest: Manifest, deployment: Manifest) -> bool:
     """Whether the object scales the Deployment, or protects its pods."""
     kind = KINDS.get(group_kind := GroupKind.of(manifest))
     if value_at(manifest, "metadata", "ownerReferences"):
-        return False  # such as the autoscaler that KEDA makes for a ScaledObject
+        return False  # such as the HPA that KEDA creates for a ScaledObject
     if not kind or manifest["apiVersion"].rpartition("/")[2] not in kind.structs:
         return False
     if group_kind == BUDGET:
@@ -286,7 +289,7 @@ def is_of(manifest: Manifest, deployment: Manifest) -> bool:
 
 
 def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
-    """The template for each version's copy of the object."""
+    """A WorkerResourceTemplate that gives each version a copy of the object."""
     group_kind, name = GroupKind.of(manifest), manifest["metadata"]["name"]
     spec = dict(manifest["spec"])
     if target := KINDS[group_kind].target:
@@ -312,7 +315,7 @@ def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
 
 
 def _trigger(trigger: Any) -> Any:
-    """The trigger. In a `temporal` trigger, the fields that differ for each version become empty."""
+    """The trigger. The fields of a `temporal` trigger that differ for each version become empty."""
     if str(value_at(trigger, "type")).strip().lower() != "temporal":
         return trigger
     metadata = value_at(trigger, "metadata") or {}
@@ -323,7 +326,7 @@ def _trigger(trigger: Any) -> Any:
 def _selected_by(
     running: Running, pods: ImportedPods, left_out: set[str], old_labels: Manifest
 ) -> Iterable[str]:
-    """A note for each object that selects the old pods by labels that the new pods lack."""
+    """A note for each object that selects the old pods by labels that the new pods do not have."""
     name = running.value["metadata"]["name"]
     instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
     by_pods = _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])

@@ -45,15 +45,15 @@ _NO_NEWS = {
     *(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     GroupKind("apps", "ReplicaSet"),
 }
-"""Kinds that stay unchanged next to the new worker, so nothing is reported about them."""
+"""Kinds of objects that stay unchanged next to the new worker, so the report does not list them."""
 _OF_TEMPORAL = re.compile(
     r"(.*/)?temporalio/(admin-tools|auto-setup|cli|server|tctl|ui|web|base-[a-z-]+)([:@].*)?"
 )
-"""The images of Temporal's own programs, whose variables look like a worker's."""
+"""The images of Temporal's own programs, whose environment variables look like a worker's."""
 
 
 def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
-    """The specs of the running workers, one for each file, and the reasons why documents are not imported.
+    """The specs of the running workers, one for each file, and why other documents are not imported.
 
     `namespace` is for documents without one.
     """
@@ -73,7 +73,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         value = document.value
         label = value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
         if id(document) in used or (is_of_a_version(value) and label in workers):
-            continue  # another spec or the ledger contains it
+            continue  # another spec or the ledger already covers this document
         if plain := running.get(id(document)):
             own = addresses[_namespace(plain.value, namespace)] - {""}
             found += [(document, spec) for spec in specs_of(plain, namespace, own)]
@@ -86,7 +86,7 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
 
 def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
-    """Note why a document is not imported, in one entry for all documents with its file, kind and reason."""
+    """Note why a document is not imported. Documents with the same file, kind and reason share an entry."""
     kind, name = str(value_at(document.value, "kind")), str(value_at(document.value, "metadata", "name"))
     left.setdefault((document.source, kind, why), []).append(name)
 
@@ -104,7 +104,7 @@ def _files(
     namespace: str,
     left: dict[tuple[str, str, str], list[str]],
 ) -> list[Imported]:
-    """One spec for each file. With several namespaces, file names begin with the namespace."""
+    """One spec for each file. If there are several namespaces, file names begin with the namespace."""
     found = list(found)
     several = len({_namespace(spec.document, namespace) for _, spec in found}) > 1
     by_file: dict[str, Imported] = {}
@@ -123,7 +123,7 @@ def _files(
 
 
 def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, Running], set[int]]:
-    """The unversioned workers by the `id` of their documents, and the `id` of each document that they use."""
+    """The unversioned workers by their document's `id()`, and the `id()` of each document that they use."""
     sound = [document for document in documents if _is_sound(document.value)]
     beside: dict[str, list[Document]] = {}
     configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
@@ -136,7 +136,7 @@ def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, R
             beside.setdefault(own, []).append(document)
     plain: dict[tuple[str, str], tuple[Document, Running]] = {}
     used: set[int] = set()
-    # Rollouts come last, because a Rollout may refer to a Deployment
+    # Argo Rollouts come last, because a Rollout can refer to a Deployment
     for document in sorted(sound, key=lambda item: GroupKind.of(item.value) == ROLLOUT):
         value, own = document.value, _namespace(document.value, namespace)
         others = [item.value for item in beside.get(own, ())]
@@ -194,7 +194,7 @@ def _own_program(value: Any) -> str:
 
 
 def _why_not(value: Any) -> str:
-    """Why no spec is made from a document; empty if one is made."""
+    """Why a document is not imported; empty if it is."""
     kind, group_kind = kind_of(value), GroupKind.of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and group_kind in KINDS:
@@ -220,7 +220,7 @@ def _why_not(value: Any) -> str:
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
-    """The Deployments of versions by namespace, and the reasons why others cannot be read."""
+    """The versions' Deployments by namespace, and the reasons why other Deployments cannot be read."""
     by_namespace: dict[str, list[LiveDeployment]] = {}
     left = []
     for document in documents:
@@ -250,14 +250,14 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_sound(value: Any) -> bool:
-    """Whether the name is a valid file name, and the fields that twgen reads have the right types."""
+    """Whether the object's name is a valid file name, and all fields that twgen reads have the right type."""
     findings = Findings()
     (DEPLOYMENT if _is_deployment(value) else _OBJECT).read(value, None, findings)
     return not findings.problems
 
 
 def _of_controller(value: Manifest) -> Imported:
-    """The spec from one of the controller's objects."""
+    """The spec made from one of the controller's objects."""
     kind, name, spec = kind_of(value), value["metadata"]["name"], value["spec"]
     head = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": metadata_of_people(value)}
     prefix = _PREFIXES[kind.name] if kind else ""

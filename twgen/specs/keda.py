@@ -1,7 +1,7 @@
-"""Find fields of a ScaledObject that KEDA rejects or ignores, although an API server accepts them.
+"""Find fields of a ScaledObject that KEDA rejects or ignores although an API server accepts them.
 
-The fields and rules of a `temporal` trigger come from pkg/scalers/temporal_scaler.go in
-github.com/kedacore/keda, 2.17 to 2.22.
+The fields and rules of a `temporal` trigger are from pkg/scalers/temporal_scaler.go in
+github.com/kedacore/keda, versions 2.17 to 2.22.
 """
 
 import re
@@ -31,7 +31,7 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders, 
 
 _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
-"""Triggers that need no placeholders: they measure a version's own pods, or get the time or its name."""
+"""Triggers that need no placeholders: they use a version's own pods, the time, or the ScaledObject's name."""
 METRIC_OF_ALL = Rule("metric-of-all-versions", "A metric measures all versions together, or none of them.")
 _TO_ZERO = Rule("scales-to-zero", "An idle version loses its pods, but a rollout waits for pods.")
 _SERVER = Rule(
@@ -45,30 +45,33 @@ _MODIFIERS = ("advanced", "scalingModifiers")
 _OF_RESOURCES = ("cpu", "memory")
 _TEXT = re.compile(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'|`[^`]*`")
 _KEY = re.compile(r"(?<=[{,])\s*\w+\s*:")
-"""A key of a mapping in a formula."""
+"""Matches a mapping key in a formula."""
 _NAME = re.compile(r"(?<![\w.$#])[A-Za-z_]\w*(?!\w*\s*\()")
-"""A name in a formula that is neither a function nor a field."""
+"""Matches a name in a formula, unless it is a function or a field."""
 _LET = re.compile(r"\blet\s+(\w+)")
 _WORDS = (
     *("true", "false", "nil", "in", "and", "or", "not", "let", "if", "else"),
     *("matches", "contains", "startsWith", "endsWith"),
 )
-"""The words of KEDA's formulas (https://expr-lang.org/docs/language-definition)."""
+"""The keywords of KEDA's formula language (https://expr-lang.org/docs/language-definition)."""
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
-"""The values of metricType. The triggers `cpu` and `memory` also have Utilization."""
+"""The allowed values of metricType. `cpu` and `memory` triggers can also have Utilization."""
 VERSION_FIELDS = {
     "workerDeploymentName": "",
     "workerDeploymentBuildId": "BuildID",
     "namespace": "TemporalNamespace",
 }
-"""The fields that twgen fills in if they are "", each with the placeholder that is allowed instead."""
+"""The fields that twgen fills in if they are "".
+
+Each is listed with the placeholder that is allowed instead.
+"""
 _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _WRITE_PAIR = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
 _REQUIRED = ("endpoint", "taskQueue")
 _COUNTS, _COUNTED = "includeRunningWorkflowCount", "workflowTaskQueueForCount"
 REMOVED = ("buildId", "buildIdFromEnv", "selectAllActive", "selectUnversioned")
-"""The fields of rules-based versioning. They do not select a version of Worker Versioning."""
+"""The fields of rules-based versioning, which do not select a Worker Deployment version."""
 _CREDENTIALS = ("apiKey", "ca", "cert", "key", "keyPassword")
 _DEFAULT_NAMESPACE = "default"
 _TRUE, _FALSE = ("1", "t", "T", "true", "True", "TRUE"), ("0", "f", "F", "false", "False", "FALSE")
@@ -77,13 +80,13 @@ _LARGEST_NUMBER = 2**63 - 1
 _IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
 _SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
 _SCHEME = re.compile("[a-z]+:(?![0-9])")
-"""The start of an address with a gRPC resolver, such as `dns:///`. After a host, a port follows the colon."""
+"""Matches the prefix of an address with a gRPC resolver, such as `dns:///`, but not `host:port`."""
 _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
 def check_scaled_object(template: Fields, spec: Fields) -> None:
-    """Warn if a ScaledObject scales to zero. Reject one name for the autoscalers of all versions."""
-    # the default minimum of KEDA is 0, and even a ramping version can be idle
+    """Warn if a ScaledObject scales to zero. Reject an autoscaler name that is the same for all versions."""
+    # KEDA's default minimum is 0, and even a ramping version can be idle
     idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
     rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
     if type(idle) is type(least) is int and idle >= least:
@@ -103,7 +106,7 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
 
 
 def check_triggers(spec: Fields) -> None:
-    """Note unknown types of triggers, and triggers that do not measure each version separately."""
+    """Note unknown trigger types, and triggers that do not measure each version separately."""
     is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
     for path, trigger, kind in _triggers(spec):
         if isinstance(name := trigger.get("name"), str) and name:
@@ -133,7 +136,7 @@ def check_triggers(spec: Fields) -> None:
 
 
 def check_modifiers(spec: Fields) -> None:
-    """Note a formula or a fallback that KEDA's webhook rejects.
+    """Note a formula or fallback that KEDA's admission webhook would reject.
 
     https://github.com/kedacore/keda/blob/main/apis/keda/v1alpha1/scaledobject_webhook.go
     """
@@ -172,7 +175,7 @@ def _is_positive(text: str) -> bool:
 def _why_no_formula(
     formula: str, triggers: Iterable[Mapping[str, Any]], measured: Iterable[Mapping[str, Any]]
 ) -> str:
-    """Why KEDA cannot compile the formula, which may name only the `measured` triggers; empty if it can."""
+    """Why KEDA cannot compile the formula, which can refer only to `measured` triggers; empty if it can."""
     bare = _KEY.sub("", _TEXT.sub("0", formula))
     for opening, closing in ("()", "[]", "{}"):
         if bare.count(opening) != bare.count(closing):
@@ -188,7 +191,7 @@ def _why_no_formula(
 
 
 def warn_of_servers(spec: Fields, worker: WorkerSpec) -> None:
-    """Note each trigger that does not ask the worker's own Temporal, or has no credentials for it."""
+    """Note each trigger that queries a different Temporal server than the worker, or has no credentials."""
     for path, trigger, kind in _triggers(spec):
         if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
             _warn_of_server(spec, path, trigger, worker)
@@ -254,21 +257,21 @@ _FIELDS = (
 
 
 class _Metadata(NamedTuple):
-    """The metadata of a trigger, with the correct names of its fields."""
+    """A trigger's metadata under the correct field names."""
 
     names: dict[str, str]
-    """The name of each field in the file."""
+    """Each correct field name, and the name in the file."""
     values: dict[str, Any]
-    """The values for KEDA: blank fields are left out, and placeholders are filled in."""
+    """The values that KEDA would get: blank fields are omitted, and placeholders are filled in."""
     unknown: list[Finding]
 
     def has(self, name: str) -> bool:
-        """Whether KEDA gets a value for the field, from the trigger or from a variable of the pods."""
+        """Whether KEDA gets the field's value, from the trigger or from one of the pods' variables."""
         return name in self.values or f"{name}FromEnv" in self.values
 
     @property
     def pair(self) -> list[str]:
-        """The fields of _PAIR that are present, even if blank. Only both together select a version."""
+        """The fields of _PAIR that are present, even if blank. A version is selected only if both are set."""
         return [name for name in _PAIR if name in self.names or self.has(name)]
 
 
@@ -277,12 +280,12 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
     unknown = []
     for name in [name for name in metadata if name not in names]:
         finding = unknown_field(path, name, _FIELDS, "KEDA has no such field")
-        if name == "threshold" and not finding.instead_of:  # its name in other triggers
+        if name == "threshold" and not finding.instead_of:  # other triggers call this field threshold
             finding = Finding(finding.path, "KEDA has no such field; did you mean targetQueueSize?")
         if name in _CREDENTIALS:
             why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
             finding = Finding(finding.path, UNKNOWN_FIELD(why))
-        elif finding.instead_of:  # a misspelled field is not reported as missing too
+        elif finding.instead_of:  # a misspelled field must not also be reported as missing
             names.setdefault(finding.instead_of.rpartition(".")[2], name)
         unknown.append(finding)
     values = {
@@ -323,12 +326,12 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
 
 
 def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_composed: bool) -> None:
-    """Check the metadata of a trigger. `path` is its path in the `spec` of a ScaledObject.
+    """Check a trigger's metadata. `path` is the metadata's path in the `spec` of a ScaledObject.
 
-    A trigger that `is_composed` is an input of scalingModifiers, whose target replaces the trigger's own.
+    A trigger that `is_composed` is an input of scalingModifiers, whose target replaces the trigger's target.
     """
     read = _read(spec.at(path), metadata)
-    # like an unknown field of a pod, an error only in `validate`: a newer KEDA may know the field
+    # an unknown field is an error only in `validate`, because a newer KEDA may know the field
     spec.refused(read.unknown)
     for name, placeholder in VERSION_FIELDS.items():
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)

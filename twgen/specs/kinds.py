@@ -1,4 +1,4 @@
-"""Distinguish twgen's documents from the files of Helm, kustomize and other programs."""
+"""Distinguish documents for twgen from files of Helm, kustomize and other programs."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ FORGET_REPORT = "ForgetReport"
 DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
 RENDER_FAILED = "RenderFailed"
-"""The kind of the document that a failed render prints into a pipe, so that kubectl applies nothing."""
+"""The kind of the document that a failed render writes to a pipe, so that kubectl applies nothing."""
 
 CHART_FILE = "Chart.yaml"
 """The file in a Helm chart's folder that describes the chart."""
@@ -49,7 +49,7 @@ _OLD_KINDS = {
     "TemporalWorkerOwnedResource": ATTACHED,
 }
 WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKER))
-"""The names of the worker's kind, beginning with the present one."""
+"""All names of the worker's kind, starting with the current name."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {
@@ -67,20 +67,20 @@ _OF_THE_TEMPORAL_OPERATOR = {
     "TemporalSchedule",
     "TemporalWorkerProcess",
 }
-"""Kinds of another project in the same group: https://github.com/alexandrevilain/temporal-operator."""
+"""Another project's kinds in the same API group: https://github.com/alexandrevilain/temporal-operator."""
 _HELM_TEMPLATE = r"\{\{-?\s*(?!\.(?:DeploymentName|BuildID|TemporalNamespace)\b)[\w.$/(]"
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 
 class Kind(NamedTuple):
-    """The kind of a document: its present name, and the name in the file."""
+    """A document's kind: its current name, and the name in the file."""
 
     name: str
     written: str
 
 
 def kind_of(value: Any) -> Kind | None:
-    """The kind of a document, perhaps under an old name, or None if twgen does not read such documents."""
+    """A document's kind, which may have an old name in the file; None if twgen does not read the document."""
     if not isinstance(value, dict):
         return None
     written, api = value.get("kind"), value.get("apiVersion")
@@ -90,7 +90,7 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
-    """The names of a kind in documents and clusters, beginning with the present one."""
+    """All names of a kind in documents and clusters, starting with the current name."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
 
 
@@ -123,7 +123,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
             hint = did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, APIS)
             return Finding("kind", f"{right} has no kind {quoted(kind)}{hint}")
         return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {APIS[kind]}")
-    # only Kubernetes, which has none of twgen's kinds, has API groups without a dot
+    # API groups without a dot belong to Kubernetes itself, which has none of these kinds
     if kind not in APIS or ("." in group and not did_you_mean(group, _GROUPS)):
         return None
     if not api:
@@ -138,7 +138,7 @@ def is_file(source: str) -> bool:
 
 
 def is_in_ledger(source: str) -> bool:
-    """Whether the file is in the folder of a ledger."""
+    """Whether the file is in a ledger's folder."""
     return LEDGER_FOLDER in PurePath(source).parts[:-1]
 
 
@@ -154,9 +154,10 @@ def is_marked(value: Any) -> bool:
 def is_rendered(value: Any) -> bool:
     """Whether a label shows that twgen rendered the document, even if it was later exported from a cluster.
 
-    The label of a rollout's objects counts too: tick treats a ConfigMap with this label as an intent.
+    The label of a rollout's objects also counts, because tick treats a ConfigMap with this label as an
+    intent.
     """
-    # if a render were applied together with the specs, it would keep versions that are no longer planned
+    # if an earlier render were read along with the specs, versions that are no longer planned would be kept
     labels = value_at(value, "metadata", "labels")
     if not isinstance(labels, dict):
         return False
@@ -164,7 +165,7 @@ def is_rendered(value: Any) -> bool:
 
 
 def why_left_out(value: Any) -> str:
-    """The message about a document that is left out because it has no apiVersion or kind."""
+    """The message about a document that is omitted because it has no apiVersion or kind."""
     fields = value if isinstance(value, dict) else {}
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
@@ -180,12 +181,12 @@ def why_nameless(value: Any) -> str:
 
 
 def render_first(document: Document) -> str:
-    """The message with the command to run before twgen, for a Kustomization or a Helm chart; else empty."""
+    """For a Kustomization or Helm chart, a message with the command to run before twgen; otherwise empty."""
     value = document.value
     is_for_kustomize = is_marked(value) and value["apiVersion"].partition("/")[0] == _KUSTOMIZE
     if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
         return ""
-    from shlex import quote  # most runs have no such file
+    from shlex import quote  # imported here because most runs have no such file
 
     file = PurePath(document.source)
     folder = quote(str(file.parent))
@@ -205,7 +206,7 @@ def is_chart(document: Document) -> bool:
 
 
 def template_of_helm(source: str, text: bytes) -> str:
-    """The message with the command to run before twgen, if invalid YAML is a Helm template; else empty."""
+    """If invalid YAML is a Helm template, a message with the command to run before twgen; otherwise empty."""
     if b"{{" not in text or not re.search(_HELM_TEMPLATE, text.decode(errors="replace")):
         return ""
     from shlex import quote
@@ -214,15 +215,15 @@ def template_of_helm(source: str, text: bytes) -> str:
 
 
 def chart_of(source: str) -> PurePath:
-    """The folder of the Helm chart that a template belongs to, or else the file's own folder."""
+    """The folder of the Helm chart that a template belongs to; otherwise the file's own folder."""
     folders = PurePath(source).parents
     return next((folder.parent for folder in folders if folder.name == "templates"), folders[0])
 
 
 def without_lists(document: Document) -> Iterator[Document]:
-    """The document itself or, if it is a list (`List`, `ServiceList`), its items, as in kubectl.
+    """The items of a list such as `List` or `ServiceList`, as in kubectl; otherwise the document itself.
 
-    The items of a `ServiceList` may lack apiVersion and kind
+    The items of a `ServiceList` can omit apiVersion and kind
     (https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/helpers.go).
     """
     value = document.value

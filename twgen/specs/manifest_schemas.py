@@ -33,7 +33,7 @@ from twgen.versioning.stored_form import A_QUANTITY
 
 _TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 _LARGEST = {2**31 - 1, 2**63 - 1}
-"""The upper limits of the integer types. The message about a number that is too small leaves them out."""
+"""The upper limits of the integer types. Messages about numbers that are too small do not mention them."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "apps": ("ControllerRevision", "DaemonSet", "ReplicaSet", "StatefulSet"),
     "autoscaling": ("Scale",),
@@ -41,13 +41,13 @@ _ALONE: Mapping[str, tuple[str, ...]] = {
     "policy": ("Eviction", "PodSecurityPolicy"),
     "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
 }
-"""The kinds without a schema in API groups that only Kubernetes uses."""
+"""Kinds without a schema, in API groups that only Kubernetes itself uses."""
 _ALIKE = {
-    # the kind of a kubeconfig
+    # a kubeconfig has this kind
     "": ("Config",),
     "autoscaling.k8s.io": ("VerticalPodAutoscalerCheckpoint",),
 }
-"""Kinds without a schema whose names are similar to a kind with a schema."""
+"""Kinds without a schema that could be mistaken for a misspelled kind with a schema."""
 _NEAR, _LONGEST_COMPARED = 0.8, 200
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _OLD_GROUP = "extensions"
@@ -55,9 +55,9 @@ _OLD_GROUP = "extensions"
 
 
 def schema_problems(documents: Sequence[Document]) -> Iterator[Problem]:
-    """The wrong types, missing fields and unknown fields of manifests whose kind has a schema.
+    """Problems with wrong types, missing fields and unknown fields, in manifests whose kind has a schema.
 
-    A misspelled kind or apiVersion is a problem too.
+    A misspelled kind or apiVersion is also a problem.
     """
     most = most_reported(len(documents))
     for document in documents:
@@ -72,7 +72,10 @@ def has_schema(manifest: Mapping[str, Any]) -> bool:
 
 @cache
 def _groups() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The versions of each kind with a schema, by API group. A schema has a name such as `Job.v1.batch`."""
+    """The API versions of each kind that has a schema, by API group.
+
+    Schemas have names such as `Job.v1.batch`.
+    """
     groups: dict[str, dict[str, list[str]]] = {}
     for name in _definitions():
         kind, version, group = (*name.split(".", 2), "", "")[:3]
@@ -93,7 +96,7 @@ def _findings(manifest: Mapping[str, Any], most: int) -> Iterable[Finding]:
     found: dict[tuple[str | int, ...], Finding] = {}
     for error in _validator(name).iter_errors(manifest):
         path = tuple(error.path)
-        # a wrong type is the first error of a value, and the other errors of the value follow from it
+        # if a value has the wrong type, that is its first error, and its other errors are only consequences
         if path not in found:
             found[path] = _finding(error, path, kind)
             if len(found) > most:
@@ -111,7 +114,7 @@ def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("kind", f"{quoted(api_version)} has no kind {quoted(kind)}{meant}")
     for right, versions in of_kind.items():
         is_near = group != right and SequenceMatcher(None, group, right).ratio() > _NEAR
-        # only Kubernetes has groups without a dot
+        # API groups without a dot belong to Kubernetes itself
         is_wrong = group != right and "." not in group and group != _OLD_GROUP
         if is_near or is_wrong or (group == right and not _VERSION.fullmatch(_version(manifest))):
             written = f"{right}/{versions[0]}".removeprefix("/")
@@ -119,7 +122,7 @@ def _misspelling(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _near_kind(group: str, kind: str) -> str:
-    """A hint such as `; did you mean Deployment?`, if the group has no such kind; else empty."""
+    """A hint such as `; did you mean Deployment?` if the API group has no such kind; otherwise empty."""
     ours = _groups().get(group, {})
     others = _ALONE.get(group, ()) + _ALIKE.get(group, ())
     if kind in (*ours, *others) or kind.removesuffix("List") in (*ours, *others):
@@ -131,7 +134,10 @@ def _near_kind(group: str, kind: str) -> str:
 
 
 def _finding(error: ValidationError, path: tuple[str | int, ...], kind: str) -> Finding:
-    """The finding for an error of jsonschema. Its own message quotes the value, which may be a secret."""
+    """The finding for a jsonschema error.
+
+    The error's own message is unusable, as it quotes values, which may be secret.
+    """
     schema: Any = error.schema
     value: Any = error.instance
     if error.validator == "additionalProperties":
@@ -175,12 +181,12 @@ def _definitions() -> dict[str, Any]:
 
 
 def _of_definition(schema: Any) -> Any:
-    # the empty registry prevents downloads; `_below` follows the references within the file
+    # the empty registry prevents downloads, and `_below` resolves references within the file
     return _Validator(schema, registry=Registry())
 
 
 # These four functions treat null as absent, as an API server does. They also reuse the validator of each part
-# of the schema: jsonschema would make a new one for every value.
+# of the schema, whereas jsonschema would create a new validator for every value.
 
 
 def _properties(_: Any, properties: Any, instance: Any, __: Any) -> Iterator[ValidationError]:

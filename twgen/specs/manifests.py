@@ -1,7 +1,7 @@
 """Check rendered manifests, and the Pods of rollouts in an OperatorConfig.
 
-The checks apply the rules of an API server. They also find annotations that must not be there: hooks
-and sync waves of Argo CD, requests to rollouts, and annotations for other programs.
+The checks apply the rules of an API server. They also find annotations that manifests must not have: Argo CD
+hooks and sync waves, rollout requests, and annotations for other programs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,25 +29,25 @@ from twgen.versioning.names import (
 from twgen.versioning.stored_form import POD_TEMPLATE, stored_struct
 
 _NEVER_WRITTEN = {"ownerReferences"}
-"""Fields of metadata that are not allowed in specs, so the table of types does not have them."""
+"""Metadata fields that are not allowed in specs, so the table of types does not include them."""
 _WITH_PODS = {GroupKind("apps", "Deployment"), GroupKind("batch", "Job")}
 _WHERE = "rollout"
 _RESERVED = {CONTROLLER_API.partition("/")[0]}
 _OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
 _TESTS = {"test", "test-success"}
-"""The hooks of `helm test`: the current name, and the name in Helm 2."""
+"""The hook name of `helm test`, and its name in Helm 2."""
 _OF_NO_SYNC = {
     HOOK: {"PreDelete", "PostDelete", "Skip"},
     HELM_HOOK: {*_TESTS, *("pre-delete", "post-delete", "pre-rollback", "post-rollback")},
 }
-"""The hooks that do not run during a sync of Argo CD."""
+"""The hooks that do not run during an Argo CD sync."""
 _OF_ARGOCD = {HOOK, SYNC_WAVE}
 _OF_RESTARTERS = {f"{kind}reloader.stakater.com" for kind in ("", "configmap.", "secret.")} | {
     "wave.pusher.com"
 }
 """The prefixes of annotations for programs that restart Deployments."""
 _NO_HOOK = {"crd-install"}
-"""Argo CD applies objects with these hooks as if they had none."""
+"""Argo CD applies objects with these hooks like ordinary objects."""
 _ARGOCD_HOOK = Rule(
     "argocd-hook", "A hook or sync wave deletes pods in each sync, or makes a sync wait for rollouts."
 )
@@ -62,7 +62,7 @@ def manifest_problems(
 ) -> Iterator[Problem]:
     """The errors that an API server would report about rendered manifests.
 
-    The types of fields are checked only in manifests without a schema.
+    Field types are checked here only in manifests without a schema.
     """
     most = most_reported(len(documents))
     for document in documents:
@@ -75,13 +75,13 @@ def manifest_problems(
             wrong_fields = () if has_schema(document.value) else (*stored.problems, *stored.unknown)
             refused = refusals(stored.value, struct, path, most, stored.problems)
             for wrong in (*wrong_fields, *refused):
-                # this rule applies only to the pods of Deployments
+                # the rule about restartPolicy applies only to pods of Deployments
                 if kind != "Job" or wrong.path != "spec.template.spec.restartPolicy":
                     yield Problem.at(document, wrong.path, wrong.message)
 
 
 def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of a manifest whose type is known, each with the name of the type in kubernetes_types."""
+    """The paths of a manifest's fields whose type is in kubernetes_types, each with the type's name."""
     yield "metadata", "ObjectMeta"
     group_kind = GroupKind.of(value)
     if group_kind in _WITH_PODS:
@@ -93,7 +93,7 @@ def _known_parts(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def refusals_of_pod(operator: Operator) -> list[Finding]:
-    """The problems with the Pods of rollouts, with their paths in the OperatorConfig."""
+    """The problems with the Pods of rollouts. Each problem has its path in the OperatorConfig."""
     pod = operator.rollout
     metadata = {"labels": dict(pod.labels), "annotations": dict(pod.annotations)}
     image = operator.rollout.image or "twgen"
@@ -129,9 +129,9 @@ def refusals_of_pod(operator: Operator) -> list[Finding]:
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook in a template, because Argo CD deletes a hook before it recreates it.
+    """A problem for each hook annotation in a template, because each sync deletes and recreates hooks.
 
-    A Deployment gets the annotations of its pod template, so it would be deleted with its pods.
+    A Deployment gets its pod template's annotations, so it would be deleted together with its pods.
     """
     message = "Argo CD would delete this object, pods included, in every sync: remove the annotation"
     for document, path, annotations in _templates(workers):
@@ -151,7 +151,7 @@ def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
 
 def marks_without_effect(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each annotation of a worker's document that has an effect only on rendered objects."""
+    """A warning for each annotation on a worker's document that has an effect only on rendered objects."""
     for worker in workers:
         annotations = value_at(worker.document.value, "metadata", "annotations")
         for name in annotations if isinstance(annotations, dict) else ():
@@ -167,7 +167,7 @@ def marks_without_effect(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 
 
 def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
-    """A problem for each request to a rollout in a manifest: every sync would repeat the request."""
+    """A problem for each rollout request in a manifest, because every sync would repeat the request."""
     for document in passthrough:
         annotations = value_at(document.value, "metadata", "annotations")
         for name in REQUEST_ANNOTATIONS:
@@ -177,7 +177,7 @@ def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A problem for each hook and sync wave, because with them a sync waits until all Jobs have ended."""
+    """A problem for each hook and sync wave: with them, a sync waits until all rollout Jobs have ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
         hook, hooks = _hooks(document.value)
@@ -211,9 +211,9 @@ def _hooks(value: Any) -> tuple[str, set[str]]:
 
 
 def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Document, ...], list[Problem]]:
-    """Leave out Helm's hooks, because kubectl and Flux would apply them at once. Each causes a warning.
+    """Omit Helm hooks, with a warning for each, because kubectl and Flux would apply them immediately.
 
-    A hook of `helm test` causes none, because a deployment does not need it.
+    A `helm test` hook is omitted without a warning, because a deployment does not need it.
     """
     kept: list[Document] = []
     warnings: list[Problem] = []

@@ -1,6 +1,6 @@
 """Set the namespace of documents that twgen passes through.
 
-At a terminal, `-n` names the namespace. In Argo CD, it is the namespace of the Application's destination.
+In a terminal, `-n` sets the namespace. In Argo CD, the namespace is the Application's destination namespace.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,15 +29,16 @@ _NAMESPACED = {
     GroupKind("cert-manager.io", "Certificate"),
     GroupKind("cert-manager.io", "Issuer"),
 }
-"""Namespaced kinds of other API groups that are often used together with workers."""
+"""Namespaced kinds, from other API groups, that are often used together with workers."""
 
 
 def with_namespaces(
     passthrough: Iterable[Document], namespace: str
 ) -> tuple[tuple[Document, ...], list[Problem]]:
-    """Add the namespace to namespaced documents that name none.
+    """Add the namespace to namespaced documents that do not specify one.
 
-    If it is unknown whether a kind is namespaced, its documents get no namespace, and there is a warning.
+    If twgen does not know whether a kind is namespaced, it sets no namespace for the kind, and returns a
+    warning.
     """
     documents = tuple(passthrough)
     defined = definitions(documents)

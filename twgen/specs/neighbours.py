@@ -1,6 +1,6 @@
 """Find documents next to the specs that interfere with versions.
 
-Some define the same object as a version. Others scale or select versions' pods, or have a version's labels.
+Such documents scale or select versions' pods, have a version's labels, or define a version's object again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,9 +39,9 @@ _WITH_PODS = {
 """The path of the pod template in each kind."""
 _CONFIGURATIONS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"))
 _WITHOUT_PODS = (BUDGET, HPA)
-"""Kinds of objects that versions have in addition to their Deployments."""
+"""Kinds of objects without pods that versions can have in addition to their Deployments."""
 _MOST_COMPARED = 100
-"""A selector is compared with at most this many workers (with its rarest label, or in its namespace)."""
+"""A selector is compared with at most this many of the workers that have its rarest label."""
 _SCALES_ONE = Rule("scales-one-version", "An autoscaler names one Deployment, but each version has its own.")
 _GENERATED = Rule(
     "generated-name", "kustomize has changed the name of an object, so the pods do not find it."
@@ -55,9 +55,9 @@ _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[
 def warnings_of_neighbours(
     documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
 ) -> Iterator[Problem]:
-    """A warning for each document that scales or selects the pods of versions, or looks like a version.
+    """A warning for each document that scales or selects versions' pods, or looks like a version.
 
-    `namespace` is for documents without one. If it is empty, they may be in any worker's namespace.
+    Documents without a namespace are in `namespace`, or in any worker's namespace if it is empty.
     """
     placed = [
         (
@@ -89,7 +89,7 @@ def _misplaced_scalers(
         if kind in KINDS and KINDS[kind].target
     ]
     places: dict[tuple[str, str], WorkerSpec] = {}
-    # in reverse: a dict keeps the last value, but the first worker with a name counts
+    # iterate in reverse, because a dict keeps the last value, but the first worker with a name must win
     for worker in reversed(workers if scalers else ()):
         names = [worker.name]
         if worker.build_id:
@@ -136,7 +136,7 @@ def _names_without_hash(
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
-    """The workers and their pods' labels, by namespace (empty for any) and by label (None for any)."""
+    """The workers and their pods' labels, by namespace (empty means any) and by label (None means any)."""
     pods: _Pods = {}
     for worker in workers:
         labels = pod_labels(worker.template.content, worker.name, worker.build_id)
@@ -174,7 +174,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
 def _marked(
     document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
 ) -> Iterator[Problem]:
-    """A warning about the first label on the object, or on its pods, that marks a version."""
+    """A warning about the first label, on the object or on its pods, that marks it as part of a version."""
     for steps in dict.fromkeys(((), _WITH_PODS.get(kind, ()))):
         labels = value_at(document.value, *steps, "metadata", "labels")
         marks = labels if isinstance(labels, dict) else {}
@@ -193,7 +193,7 @@ def _marked(
 
 
 class GeneratedObject(NamedTuple):
-    """An object of a version or a rollout: its name, and the document that determines the name."""
+    """An object of a version or a rollout, and the document that determines the object's name."""
 
     group: str
     kind: str
@@ -207,12 +207,12 @@ class GeneratedObject(NamedTuple):
 def generated_objects(
     workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """The existing and possible objects of the versions in a plan, and of rollouts with these drivers.
+    """The objects that exist or may exist for planned versions, and for rollouts with these drivers.
 
-    Objects that are not rendered count too. A rollout's status would overwrite another ConfigMap of the same
-    name. A Deployment that is no longer needed, or whose manifest is lost, still occupies its name: an API
-    server rejects a changed selector, so another version with this name would never be deployed. A version
-    that twgen did not make has no objects.
+    This includes objects that are not rendered. A rollout's status would overwrite another ConfigMap with the
+    same name. A Deployment that is no longer needed, or whose manifest is lost, still occupies its name: the
+    API server would reject the changed selector of another version's Deployment with this name. Versions that
+    twgen did not create have no objects here.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
@@ -228,7 +228,10 @@ def generated_objects(
 
 
 def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterator[GeneratedObject]:
-    """The objects of the version that a spec describes, and of its rollout if it has one of these drivers."""
+    """The objects of the version that a spec describes.
+
+    Also its rollout's objects if it has one of these drivers.
+    """
     if spec.policy.driver in drivers:
         yield from _rollout(spec)
     yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id), spec.build_id)
@@ -263,10 +266,9 @@ def _attached(spec: WorkerSpec, build_id: str) -> Iterator[GeneratedObject]:
 def collisions(
     made: Iterable[GeneratedObject], passthrough: Iterable[Document], namespace: str
 ) -> Iterator[Problem]:
-    """A problem for each object that is defined twice, even with different versions of its API group.
+    """A problem for each object that is defined twice, even if the two definitions differ in the API version.
 
-    `namespace` is for passthrough documents without one. If it is empty, they may be in any worker's
-    namespace.
+    Passthrough documents without a namespace are in `namespace`, or in any worker's namespace if it is empty.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:
@@ -276,7 +278,7 @@ def collisions(
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
         if not isinstance(name, str):
-            continue  # the server generates its name, or rejects it
+            continue  # the API server generates a name for this object, or rejects it
         group, kind = api_group(document.value), document.value["kind"]
         own = value_at(document.value, "metadata", "namespace") or namespace
         possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
@@ -294,7 +296,7 @@ def collisions(
 def _defined_twice(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
     is_of_one = first.document is second.document
     if first.maker == second.maker and first.maker and not is_of_one:
-        return  # two documents with the same name are already reported
+        return  # documents with the same name are already reported
     remedy = "choose another build ID" if is_of_one else second.remedy
     makers = f", from {first.maker} and from {second.maker or 'this document'}" if first.maker else ""
     name = f"{second.namespace}/{second.name}" if second.namespace else second.name

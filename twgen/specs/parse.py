@@ -66,11 +66,11 @@ _REMEDY = ": write the name of an existing worker, give its file too, or remove 
 
 
 _Connections = Mapping[tuple[str, str], Mapping[str, Connection]]
-"""The connections by kind and namespace, then by name."""
+"""Connections by kind and namespace, then by name."""
 
 
 class Specs(NamedTuple):
-    """The workers in a set of documents, the documents that are not specs, and the findings."""
+    """The workers in a set of documents, the documents that are not specs, and all findings."""
 
     workers: tuple[WorkerSpec, ...]
     passthrough: tuple[Document, ...]
@@ -94,14 +94,15 @@ class _Sorted:
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     records: list[tuple[Document, str]] = field(default_factory=list)
-    """Documents that twgen or its operator writes, with their kinds. They are not specs."""
+    """Documents that twgen or its operator writes and that are not specs, each with its kind."""
     rendered: list[Document] = field(default_factory=list)
     """Rendered manifests."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
-    """The kinds of documents with a wrong name or namespace, and the names of documents with a wrong kind.
+    """The kinds of documents with an invalid name or namespace, and the names of documents with a wrong kind.
 
-    A reference to an unknown object may mean one of these, so it is not reported."""
+    A reference to an unknown object may mean one of these documents, so it is not reported.
+    """
 
 
 def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent and an old commit
@@ -115,9 +116,9 @@ def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent 
 ) -> Specs:
     """Read every document. The workers are complete only if there are no problems.
 
-    `attached_kinds` are allowed by the operator, in addition to the kinds that twgen knows. Workers with one
-    of `drivers` also get objects for their rollout. `default_driver` is for policies that name no driver.
-    `some_are_missing` means that a file could not be read. It may define the names that seem to be missing.
+    The operator allows `attached_kinds` in addition to the kinds that twgen knows. Workers whose driver is in
+    `drivers` also get objects for their rollout. `default_driver` is for policies without a driver.
+    `some_are_missing` means that a file could not be read, which may define names that seem to be missing.
     """
     sorted_documents = _sorted(documents, rule)
     if some_are_missing:
@@ -125,7 +126,7 @@ def parse_specs(  # noqa: PLR0913 - the differences between a render, an intent 
     workers = _workers(sorted_documents, attached_kinds, default_driver)
     specs = sorted_documents.specs
     warn_of_claims(specs, workers, sorted_documents.passthrough, rule.default)
-    # two workers with the same name are already reported, so their objects need no report
+    # workers with the same name are already reported, so their duplicate objects are not
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
@@ -201,7 +202,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             (result.passthrough if kinds.is_marked(value) else result.unmarked).append(document)
     if result.specs or result.ledgers or result.records:
         result.problems += refused_manifests(result.rendered)
-        # the output of a render has the passthrough documents too, so they would appear twice
+        # rendered output includes the passthrough documents, which would otherwise appear twice
         files = {item.source for item in result.rendered}
         result.passthrough = [item for item in result.passthrough if item.source not in files]
         result.rendered = []
@@ -269,7 +270,7 @@ def _attached(
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
     first_ones: dict[tuple[str, str, str], dict[frozenset[AttachedWhile], SpecDocument]] = {}
-    # many workers have equal templates: each valid one is read only once
+    # many workers have identical templates, so each valid template is parsed only once
     right: dict[str, AttachedResource] = {}
     for spec in specs:
         worker = spec.fields.read(ATTACHED).worker
@@ -288,7 +289,7 @@ def _attached(
         alike = first_ones.setdefault((*key, deed), {})
         first = next((item for of, item in alike.items() if may_meet(of, when)), spec)
         alike.setdefault(when, spec)
-        # two templates with the same name are already reported
+        # templates with the same name are already reported
         if deed and worker and first.name != spec.name:
             message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
             spec.fields.problem("template", _CONFLICT(message), first.place("spec.template"))
@@ -346,11 +347,11 @@ def _left_out(documents: _Sorted) -> Iterable[Problem]:
 def _note_orphans(
     specs: Iterable[SpecDocument], uncertain: AbstractSet[str], workers: Collection[tuple[str, str]]
 ) -> None:
-    """Note each template and policy whose worker is unknown. `workers` are pairs of namespace and name.
+    """Report each template and policy whose worker is unknown. `workers` are pairs of namespace and name.
 
-    It is an error, because otherwise a worker could silently run without its autoscaler. If there is no
-    worker at all, it is a warning: perhaps only one file is checked, or the last worker was removed. A
-    reference that may mean one of the `uncertain` names or kinds is not reported.
+    An unknown worker is an error, because a worker could otherwise silently run without its autoscaler. If
+    there are no workers at all, it is only a warning: the user may check a single file, or may have removed
+    the last worker. A reference that may mean one of the `uncertain` names or kinds is not reported.
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:

@@ -14,7 +14,7 @@ _LEVELS: Mapping[str, str] = {
     f"{_POD}.securityContext": "PodSecurityContext",
     f"{_CONTAINER}.securityContext": "SecurityContext",
 }
-"""The structs of a pod template whose fields are often confused, by path."""
+"""The parts of a pod template whose fields are often confused: each path with its struct."""
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "": (_POD, _CONTAINER),
     _POD: (_CONTAINER, "", f"{_POD}.securityContext"),
@@ -27,7 +27,7 @@ _INDEX = re.compile(r"\.(initContainers|containers)\[[0-9]+\]")
 
 
 def in_its_place(finding: Finding) -> Finding:
-    """The finding about an unknown field. If another level has this field, the message names its path."""
+    """A finding about an unknown field. If another level has this field, the message shows its path there."""
     match = _WHOLE.fullmatch(finding.path)
     if not match:
         return finding

@@ -1,7 +1,7 @@
-"""Warnings about settings of pods that an API server accepts, but that are probably mistakes.
+"""Warnings about pod settings that an API server accepts, but that are probably mistakes.
 
 Some settings keep the pods of two versions apart. A new version could then not start, because an old version
-keeps its pods until it is drained.
+has pods until it is drained.
 """
 
 import re
@@ -21,14 +21,14 @@ from twgen.versioning.pod_templates import pod_labels
 from twgen.versioning.quantities import quantity_nanos
 
 _BYTES = ("memory", "ephemeral-storage")
-# larger machines exist, and --strict must not reject a worker that really needs one
+# larger machines exist, so the limits are high: --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
 """From these amounts on, the unit is probably wrong, unless the container gets a whole machine's memory."""
 _LONG_GRACE = 30 * 86_400
-"""Activities may take days. A number this large is probably in milliseconds."""
+"""Activities can take days, but a number this large is probably in milliseconds."""
 _LONGEST_SHORT_TEXT = 253
 _MODES, _LIKE_OCTAL = ("defaultMode", "mode"), (400, 440, 444, 500)
-"""The fields for the modes of files in volumes, and decimal numbers that were probably meant as octal."""
+"""The fields for file modes in volumes, and decimal numbers that were probably meant to be octal."""
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
 _CLAIM = GroupKind("", "PersistentVolumeClaim")
@@ -37,7 +37,7 @@ _OF_MANY = ("ReadWriteMany", "ReadOnlyMany")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HOST_NAME = "kubernetes.io/hostname"
 _HASH = "pod-template-hash"
-"""The label with which a Deployment marks the pods of each template."""
+"""The label that a Deployment adds to the pods of each pod template."""
 _LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 _UNTIL = " until it is drained"
 _PROBE = Rule("probe-port", "A probe uses a port that its container does not name, so it always fails.")
@@ -52,7 +52,7 @@ _SPREAD = Rule(
 
 
 def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
-    """The warnings about a pod in its stored form, each with its path in the pod."""
+    """The warnings about a pod in its stored form, each with the path inside the pod."""
     grace = pod.get("terminationGracePeriodSeconds") or 0
     if grace >= _LONG_GRACE:
         why = f"a node waits {grace // 86_400} days for such a pod to end"
@@ -69,7 +69,7 @@ def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
 
 
 def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
-    """The warnings about one container in its stored form, each with its path in the container."""
+    """The warnings about one container in its stored form, each with the path inside the container."""
     resources = container.get("resources") or {}
     for field in ("limits", "requests"):
         amounts = resources.get(field) or {}
@@ -101,7 +101,7 @@ def _units(amounts: Mapping[str, Any], name: str) -> float:
 
 
 def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The containers and sidecars that run as long as their pod, each with its path in the pod."""
+    """The containers and sidecars that run for the pod's whole lifetime, each with its path in the pod."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(pod.get(field) or ()):
             if container and (field == "containers" or container.get("restartPolicy") == "Always"):
@@ -109,9 +109,9 @@ def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[st
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
-    """Note the invisible characters of a template, except in values that already have a problem.
+    """Note invisible characters in a template, except in values that already have a problem.
 
-    A text with ordinary spaces is written for people, so it may also have non-breaking spaces.
+    Text with ordinary spaces is skipped: people read it, so it can also contain non-breaking spaces.
     """
     if "\\u" not in dumps(template.value):  # all characters are ASCII
         return
@@ -124,7 +124,7 @@ def warn_of_hidden_characters(template: Fields) -> None:
 
 
 def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
-    """Every value inside a value, with its path."""
+    """Every nested value at any depth, with its path."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (path, key), item
@@ -133,7 +133,7 @@ def entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | i
 
 
 def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
-    """The warnings about rules that keep new versions off the nodes of old versions, each with its path."""
+    """The warnings about settings that keep new versions off old versions' nodes, each with its path."""
     pod = worker.template.content.get("spec") or {}
     for index, term in enumerate(value_at(pod, "affinity", "podAntiAffinity", _REQUIRED) or ()):
         if _keeps_off(term, worker):
@@ -161,13 +161,13 @@ def warnings_beside_others(worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
 
 
 def label_at(path: Any) -> str:
-    """The label in a field reference; empty if it refers to something else."""
+    """The label that a field reference refers to; empty if it refers to something else."""
     match = _LABEL.fullmatch(path) if isinstance(path, str) else None
     return match[1] if match else ""
 
 
 def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Message | None:
-    """The warning about a constraint that spreads no pods, or also counts the pods of old versions.
+    """The warning about a constraint that spreads no pods, or that also counts old versions' pods.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
     """
@@ -184,7 +184,7 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Mes
 
 
 def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
-    """Whether a term of an anti-affinity also selects the pods of other versions.
+    """Whether an anti-affinity term also selects the pods of other versions.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
     """
@@ -196,12 +196,12 @@ def _keeps_off(term: Mapping[str, Any], worker: WorkerSpec) -> bool:
 
 
 def _labels_of(worker: WorkerSpec, build_id: str) -> dict[str, str]:
-    """The labels of a version's pods, with the one that a ReplicaSet adds."""
+    """The labels of a version's pods, including the label that a ReplicaSet adds."""
     return {**pod_labels(worker.template.content, worker.name, build_id), _HASH: build_id}
 
 
 def _selects_others(rule: Mapping[str, Any], worker: WorkerSpec) -> bool:
-    """Whether the labelSelector of a rule, with its label keys, also selects the pods of other versions."""
+    """Whether a rule's labelSelector, with its matchLabelKeys, also selects the pods of other versions."""
     labels, other_labels = (_labels_of(worker, name) for name in "ab")
     same, other = (rule.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
     return (
@@ -217,12 +217,12 @@ def warn_of_claims(
     documents: Iterable[Document],
     namespace: str,
 ) -> None:
-    """Note each volume whose claim allows only one pod or node.
+    """Note each volume whose PersistentVolumeClaim allows only one pod or node.
 
-    The claims are among `documents`. `namespace` is for documents without one. If it is empty, any worker may
-    use such a claim.
+    Claims are found among `documents`. A document without a namespace is in `namespace`. If that is empty
+    too, any worker can use its claim.
     """
-    # twgen has no permission to read claims in the cluster, and a warning does not justify one
+    # twgen has no permission to read claims in the cluster, and a warning does not justify that permission
     claims = {
         (str(value_at(document.value, "metadata", "namespace") or namespace), name): modes
         for document in documents
@@ -232,7 +232,7 @@ def warn_of_claims(
     }
     fields = {id(spec.document): spec.fields for spec in specs} if claims else {}
     for worker in workers if claims else ():
-        # a pod template with errors, which are already reported, has no hash
+        # a pod template has no hash if it has errors, which are already reported
         pod = worker.template.content["spec"] if worker.template.hash else {}
         for index, volume in enumerate(pod.get("volumes") or ()):
             name = value_at(volume, "persistentVolumeClaim", "claimName")

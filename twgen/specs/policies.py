@@ -42,7 +42,7 @@ from twgen.versioning.stored_form import stored_struct, struct_fields, template_
 BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""
 _MOST_BYTES = 10 * 2**30
-"""A folder of this size still fits on every node."""
+"""A volume of this size still fits on every node."""
 _ROLLBACK = Rule(
     "rollback-window", "Workflows would end before the rollback window of their version is over."
 )
@@ -84,7 +84,7 @@ def _check_step(fields: Fields, _: PolicyStep) -> None:
 
 def _check_entry(fields: Fields, entry: DrainingEntry) -> None:
     action = entry.what.action
-    # an entry without a valid action cannot be checked further
+    # an entry with an invalid action cannot be checked further
     if fields.raw("action") != action:
         return
     if action is BatchAction.SIGNAL and not entry.what.signal_name:
@@ -124,7 +124,7 @@ def _check_patch(fields: Fields, _: VersionPatch) -> None:
 
 
 def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, Any] | None:
-    """The fields that a patch changes in a container, in their stored form, or None if it changes none."""
+    """The fields that a patch changes in a container, in their stored form; None if it changes nothing."""
     fields = Fields(value, written_path(path), findings)
     name = fields.text("name", LABEL, required=True)
     for field in sorted(_OTHERS & fields.value.keys()):
@@ -146,14 +146,14 @@ def _read_container(value: Any, path: Path, findings: Findings) -> Mapping[str, 
 
 
 def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields in their stored form, or None if one has the wrong type."""
+    """The fields in their stored form, or None if a field has the wrong type."""
     most = fields.findings.most
     stored = stored_struct({"name": name, **written}, _CONTAINER, fields.path, "a container", most)
     fields.findings.add_problems(stored.problems)
     fields.findings.add_unknown(stored.unknown)
     if stored.problems or not name:
         return None
-    # an API server requires an image in a container, but a patch need not have one
+    # an API server requires an image in each container, but a patch can omit the image
     whole = {"image": "image", **stored.value}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
     if not fields.findings.unknown:
@@ -166,7 +166,7 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_variables(fields: Fields, written: Any) -> None:
-    """Check the variables of a patch. Wrong types are already reported."""
+    """Check a patch's variables. Variables with wrong types are already reported."""
     seen: set[str] = set()
     for index, variable in enumerate(written if isinstance(written, list) else ()):
         name, place = value_at(variable, "name"), f"env[{index}].name"
@@ -181,7 +181,7 @@ def _check_variables(fields: Fields, written: Any) -> None:
 
 
 def _check_metrics(policy: Policy, spec: Fields) -> None:
-    """Note each metric of a step that the analysis of the policy does not define."""
+    """Note each step's metrics that the policy's analysis does not define."""
     names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
     for place, step in enumerate(policy.steps):
         for index, name in enumerate(step.metrics or ()):
@@ -191,7 +191,7 @@ def _check_metrics(policy: Policy, spec: Fields) -> None:
 
 
 def _check_entries(policy: Policy, spec: Fields) -> None:
-    """Note unsorted entries, actions within the rollback window, and each Move without a replay."""
+    """Note unsorted draining entries, actions within the rollback window, and Moves without a replay."""
     is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     above = timedelta()
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
@@ -237,8 +237,8 @@ POLICY = spec_shape(
         VersionPatch: _check_patch,
     },
     fields={
-        # the document's own labels and annotations belong to Helm and Argo CD, and an API server drops the
-        # ones in spec.deployment
+        # The labels and annotations of the spec's own metadata belong to Helm and Argo CD. An API server
+        # drops any that are in spec.deployment.
         "deployment_labels": marks_of_versions("labels"),
         "deployment_annotations": marks_of_versions("annotations"),
         "most_bytes": Shape(_read_bytes),
@@ -248,7 +248,7 @@ POLICY = spec_shape(
 
 
 def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each `drainingReplicas` that has no effect, because all workers of the policy have autoscalers."""
+    """Note each `drainingReplicas` without effect, because all of the policy's workers have autoscalers."""
     of_policy: dict[int, list[str]] = {}
     for worker in workers:
         if worker.policy.draining_replicas:
@@ -275,7 +275,7 @@ def default_policy() -> Policy:
 
 
 def _by_policy(workers: Iterable[WorkerSpec]) -> dict[int, list[WorkerSpec]]:
-    """The workers of each policy, by the `id` of its document."""
+    """The workers of each policy, by the `id()` of the policy's document."""
     of_policy: dict[int, list[WorkerSpec]] = {}
     for worker in workers:
         of_policy.setdefault(id(worker.policy.document), []).append(worker)
@@ -283,7 +283,7 @@ def _by_policy(workers: Iterable[WorkerSpec]) -> dict[int, list[WorkerSpec]]:
 
 
 def check_credential_containers(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note unknown containers, and each worker that would get no credentials."""
+    """Check `credentialContainers`: note unknown containers, and workers that would get no credentials."""
     of_policy = _by_policy(workers)
     for spec in policies:
         own_workers = of_policy.get(id(spec.document), [])
@@ -309,7 +309,7 @@ def check_credential_containers(policies: Iterable[SpecDocument], workers: Itera
 
 
 def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each step that has no effect on any worker of the policy."""
+    """Note each step that has no effect on any of the policy's workers."""
     of_policy = _by_policy(workers)
     for spec in policies:
         own_workers = of_policy.get(id(spec.document), ())
@@ -338,7 +338,7 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
 
 
 def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
-    """A warning for each policy whose replay cannot run, because rollout.image is not set."""
+    """A warning for each policy whose replay cannot run because rollout.image is not set."""
     for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
         if policy.replay:
             remedy = (
@@ -350,7 +350,7 @@ def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
 def unusable_prometheus(
     workers: Iterable[WorkerSpec], usable: Sequence[PrometheusServer], remedy: str
 ) -> Iterator[Problem]:
-    """A warning for each metric whose Prometheus the rollout cannot use: the ramp would wait forever."""
+    """A warning for each metric whose Prometheus server the rollout cannot use: the ramp would never end."""
     policies = {id(worker.policy.document): worker.policy for worker in workers}
     for policy in policies.values():
         for index, metric in enumerate(policy.analysis.metrics if policy.analysis else ()):

@@ -1,4 +1,4 @@
-"""Read one spec: its name, its namespace, and its fields under their present names."""
+"""Read one spec: its name, its namespace, and its fields under their current names."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +43,13 @@ OLD_NAMES = {
         "spec.object": "spec.template",
     },
 }
-"""Old names of fields. A SpecDocument has only the new names."""
+"""Old field names. A SpecDocument contains only the new names."""
 _NUMBERS = ("replicas", "minReadySeconds", "progressDeadlineSeconds")
 _MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in ("template", *_NUMBERS)}}
-"""The new paths that controller 1.13 added, each with the old path. A SpecDocument has only the old path."""
+"""Paths that controller 1.13 added, each with the older path of the field.
+
+A SpecDocument contains only the older paths.
+"""
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """Defaults that the controller's CRD adds to the `spec` of each WorkerDeployment, even with `deployment`."""
 _ONE_DEPLOYMENT = (
@@ -79,21 +82,21 @@ _OTHERWISE = {
     kinds.CLUSTER_CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
 }
-"""Fields of other controller releases, and misplaced fields: the field that was meant, and the advice.
+"""Fields of other controller releases, and misplaced fields, each with the intended field and the advice.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs"""
 _MARKS = {kinds.ATTACHED: {WHEN}}
-"""twgen's annotations that have an effect on a document, by its kind."""
+"""twgen's annotations that have an effect on a document, by the document's kind."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """The Kubernetes namespaces that documents may have. An invalid default raises InvalidInput."""
+    """The Kubernetes namespaces that documents can be in. An invalid default raises InvalidInput."""
 
     default: str = ""
-    """The namespace of documents without one. If it is empty, each document must name its own."""
+    """The default namespace. If it is empty, every document must specify its namespace."""
     only: bool = False
     """Whether all documents must be in the default namespace."""
 
@@ -106,34 +109,34 @@ class NamespaceRule:
 
 
 class SpecDocument(NamedTuple):
-    """A document of a kind that twgen reads. Its problems are in `findings`."""
+    """A document of a kind that twgen reads, with its problems in `findings`."""
 
     document: Document
     kind: kinds.Kind
     namespace: str
     name: str
     fields: Fields
-    """The fields of its `spec`."""
+    """The fields of the document's `spec`."""
     findings: Findings
     old_paths: Mapping[str, str]
-    """The fields whose path in the file differs: the path here, and the path in the file."""
+    """The fields whose path differs in the file: the path here, and the path in the file."""
 
     @property
     def name_is_certain(self) -> bool:
-        """Whether its name and namespace are valid, so that other documents can refer to it."""
+        """Whether the document's name and namespace are valid, so that other documents can refer to it."""
         return not any(finding.path.startswith("metadata") for finding in self.findings.problems)
 
     def place(self, path: str) -> DocumentPath:
-        """The place of a field in its file."""
+        """The location of a field in its file."""
         return DocumentPath(self.document, path_in_file(self.document, self._as_written(path)))
 
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
-        """The findings as problems, with the paths in the file."""
+        """Convert findings to problems, with the paths in the file."""
         for item in shortened(findings, self.findings.most):
             yield Problem.at(self.document, *item._replace(path=self._as_written(item.path)))
 
     def deprecations(self) -> list[Problem]:
-        """Warnings about old names of fields or of the kind."""
+        """Warnings about old field names and an old kind."""
         old_names = OLD_NAMES.get(self.kind.name, {})
         renamed = {old: f"is now {new}" for new, old in self.old_paths.items() if old in old_names}
         if self.kind.written != self.kind.name:
@@ -148,7 +151,7 @@ class SpecDocument(NamedTuple):
 
 
 def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule, most: int) -> SpecDocument:
-    """Read the parts that all kinds have. The caller reads the fields of `spec`.
+    """Read the parts that all kinds have in common. The caller reads the fields of `spec`.
 
     At most `most` problems, unknown fields and warnings are reported.
     """
@@ -188,7 +191,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
 
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
-    """Reject labels and annotations that are not strings, and warn about those that this kind ignores."""
+    """Reject labels and annotations that are not strings, and warn about any that this kind ignores."""
     own = {"labels": set[str](), "annotations": {PAUSED, *_MARKS.get(kind.name, ())}}
     for field, ours in own.items():
         texts = metadata.mapping(field)
@@ -215,7 +218,7 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
 def _in_todays_spelling(
     kind: kinds.Kind, document: Document, findings: Findings
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The document with the present names of its fields, and the old path of each renamed field."""
+    """The document with the current names of its fields, and the old path of each renamed field."""
     value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
     moved = _MOVED.get(kind.name, {})
@@ -227,7 +230,7 @@ def _in_todays_spelling(
             holder, _, name = old.rpartition(".")
             fields = value_at(value, *holder.split("."))
             if old not in moved and isinstance(fields, dict) and name in fields:
-                # null means absent; a required field is reported as missing under its name in the file
+                # null means absent, and a missing required field is reported under its name in the file
                 value = _without(value, old.split("."))
                 if value_at(value, *new.split(".")) is None:
                     old_paths[new] = old
@@ -246,7 +249,7 @@ def _in_todays_spelling(
 
 
 def _without_overridden_numbers(document: Document, findings: Findings) -> dict[str, Any]:
-    """The worker without the older fields that its `deployment` overrides, by the controller's rules."""
+    """The worker without the older fields that `deployment` overrides under the controller's rules."""
     value: dict[str, Any] = document.value
     spec = Fields(value["spec"], "spec", findings)
     deployment = spec.mapping("deployment")
@@ -270,7 +273,7 @@ def _without_overridden_numbers(document: Document, findings: Findings) -> dict[
 
 
 def _as_text(value: Any) -> str:
-    """The JSON of a value, to compare values: 1 and 1.0 differ."""
+    """A value's JSON, for comparisons in which 1 and 1.0 differ."""
     return json.dumps(value, sort_keys=True)
 
 

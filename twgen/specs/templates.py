@@ -32,22 +32,22 @@ from twgen.versioning.names import (
 from twgen.versioning.stored_form import POD_TEMPLATE
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "local", "edge", "nightly", "stable"}
-"""Tags that are usually moved to each new image."""
+"""Tags that usually move to each new image."""
 _PLACEHOLDER = re.compile(
     r"(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"
     r"|(replace|change|fill|set)[-_]?(me|this|in|with[-_].*|by[-_].*)|todo|fixme|tbd|x{3,}",
     re.IGNORECASE,
 )
-"""Tags that a program should have replaced."""
+"""Placeholder tags that a program should have replaced."""
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
 _OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
-"""The suffixes of the variables that a pod gets for each Service of its namespace."""
+"""The name suffixes of the variables that a pod gets for each Service in its namespace."""
 CHART = "helm.sh/chart"
-"""The label with a chart and its version."""
+"""The label that contains a Helm chart's name and version."""
 _OF_CHART = re.compile(r".+-v?\d+\.\d+\.\d+.*")
-"""A chart and its version in the `chart` label of old charts."""
+"""A chart's name and version, as in the `chart` label of old Helm charts."""
 Values = Mapping[str, str | None]
-"""The values of variables by name, or None if only the cluster knows the value."""
+"""Variables' values by name. None means that only the cluster knows the value."""
 _CHART_LABEL = Rule("chart-label", "Each release of the chart changes this label, and with it the build ID.")
 _REFERENCE_LEFT = Rule("unfilled-reference", "Kubernetes does not replace a reference to a variable.")
 MOVABLE_TAG = Rule("movable-tag", "An image tag can move: the image changes, but the build ID does not.")
@@ -55,9 +55,10 @@ _IMAGE = Rule("image", "A node cannot pull this image.")
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
-    """Note the problems and warnings about the worker's pods, including the errors of an API server.
+    """Note problems and warnings about the worker's pods, including errors that an API server would report.
 
-    `problems` were found when the template was converted to its stored form. Only other paths are checked.
+    `problems` were found when the template was converted to its stored form. Their paths are not checked
+    again.
     """
     template = worker.template.content
     if not template:
@@ -67,7 +68,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     injected = injection(worker.connection, who, worker.policy.environment)
     _refuse_injected(path, pod, injected)
     _check_marks(spec, worker)
-    # an init container may mount the injected volume
+    # an init container can also mount the injected volume
     own = pod.get("volumes") or []
     names = {volume.get("name") for _, volume in _items(pod, "volumes")}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
@@ -80,13 +81,13 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         wrong._replace(message=MISSING_FIELD("must not be empty")) if _is_empty(spec, wrong) else wrong
         for wrong in refused
     )
-    # an error may be the only cause of a warning
+    # skip warnings if there are errors, because an error can cause a warning
     warnings = chain(warnings_of_pod(pod), warnings_beside_others(worker))
     for place, warning in () if refused or problems else warnings:
         path.warning(place, warning)
     _warn_of_references(path, pod, injected)
     warn_of_hidden_characters(spec.mapping("template"))
-    # with this version's names, the copy of an attached template may be invalid
+    # an attached template's copy can be invalid because of this version's names
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace, worker.worker_deployment)
     for resource in worker.attached if worker.build_id else ():
@@ -165,7 +166,7 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
 
 
 def check_image(fields: Fields, place: str, image: str) -> bool:
-    """Note why no node can pull the image. Returns True if one may, or if there is no image."""
+    """Note why no node can pull the image. Returns True if nodes may be able to, or if there is no image."""
     if wrong := why_no_image(image):
         fields.problem(place, wrong)
         return False
@@ -184,12 +185,12 @@ def check_image(fields: Fields, place: str, image: str) -> bool:
 
 
 def tag_can_move(image: str) -> bool:
-    """Whether the reference may mean another image tomorrow: it has neither a digest nor a fixed tag."""
+    """Whether the reference can mean a different image later, as it has neither a digest nor a fixed tag."""
     return "@" not in image and image_tag(image) in {"", *_MUTABLE_TAGS}
 
 
 def why_no_image(image: str) -> str:
-    """Why no node can find an image that an API server accepts; empty if a node might find it."""
+    """Why no node can find the image, although an API server accepts it; empty if a node might find it."""
     if not re.search(FILLED, image):
         return NOT_RENDERED(f"{quoted(image)} {UNFILLED}")
     if image != image.strip() or not (image.isascii() and image.isprintable()):
@@ -202,14 +203,14 @@ def why_no_image(image: str) -> str:
 
 
 def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The items of a list and their indexes, without nulls."""
+    """The non-null items of a list, each with its index."""
     for index, item in enumerate(holder.get(field) or ()):
         if item is not None:
             yield index, item
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:
-    """Whether a field that is reported as missing is only empty. Go leaves out empty fields."""
+    """Whether a field that is reported as missing is only empty, because Go's encoder omits empty fields."""
     value: Any = spec.value
     with suppress(LookupError, TypeError):
         for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
@@ -219,7 +220,10 @@ def _is_empty(spec: Fields, wrong: Finding) -> bool:
 
 
 def known_value(variable: Mapping[str, Any], before: Values) -> str | None:
-    """The value of a variable in its container, or None if unknown. `before` has the variables above it."""
+    """A variable's value in its container, or None if unknown.
+
+    `before` has the variables listed before it.
+    """
     text = variable.get("value") or ""
     if variable.get("valueFrom") or not isinstance(text, str):
         return None
@@ -234,7 +238,7 @@ def references(text: str) -> list[str]:
 
 
 def with_references(text: str, fill: Callable[[str], str | None]) -> str:
-    """Replace each reference by its value from `fill`, unless that is None."""
+    """Replace each reference by the value that `fill` returns for its name, unless `fill` returns None."""
 
     def filled(match: re.Match[str]) -> str:
         value = fill(match[1]) if match[1] else None
@@ -248,9 +252,9 @@ def unfilled_references(
 ) -> Iterator[tuple[str, str, bool]]:
     """Each reference that is not replaced: its path, its name, and whether a later variable has that name.
 
-    `added` are the variables that twgen adds after the container's own. If no variable has the name, it is
-    reported only if it looks like one of Temporal's: in a shell, `$(name)` runs a command. With `envFrom`,
-    nothing is reported, because its names are unknown.
+    `added` are the variables that twgen adds after the container's own. An unknown name is reported only if
+    it looks like a Temporal variable, because in a shell, `$(name)` runs a command. With `envFrom`, nothing
+    is reported, because the names of its variables are unknown.
     """
     variables = [variable or {} for variable in container.get("env") or ()]
     names = [variable.get("name") for variable in variables]

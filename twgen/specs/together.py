@@ -27,12 +27,13 @@ from twgen.versioning.quantities import quantity_nanos
 _BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
 """The minimum and maximum fields of an HPA and of a ScaledObject, each with its default.
 
-A minimum of 0 counts as 1, because without pods there is nothing to evict."""
+A minimum of 0 counts as 1, because a version without pods has nothing to evict.
+"""
 _WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
 _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")
 _Bound = tuple[int, str]
-"""A number of pods, and the name of the field that sets it."""
+"""A number of pods, and the name of the field that sets the number."""
 _WHEN_PATH = join_path("metadata.annotations", WHEN)
 _MOST_WORDS = 100
 _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
@@ -43,7 +44,7 @@ _UNMEASURED = Rule("missing-request", "An autoscaler cannot measure utilization 
 
 
 def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note the conflicts of each template with its worker and with other attached templates."""
+    """Note each template's conflicts with its worker and with other attached templates."""
     owners = {id(resource.document): (resource, worker) for worker in workers for resource in worker.attached}
     for document in templates:
         if id(document.document) not in owners:
@@ -63,7 +64,7 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
 
 
 def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """The fields of a budget that do not fit the possible numbers of pods, each with the reason."""
+    """The budget fields that do not suit the possible numbers of pods, each with the reason."""
     spec = value_at(budget.template, "spec")
     if not isinstance(spec, dict):
         return
@@ -82,8 +83,8 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
         if not pods:
             continue
         (fewest, least_field), (most, most_field) = pods
-        # minAvailable is compared with the minimum of the autoscaler: a draining version can be idle for
-        # days, in which the budget would block every drain of a node
+        # minAvailable is compared with the autoscaler's minimum, because a draining version can be idle for
+        # days, and the budget would block node drains all that time
         limit = spec.get("minAvailable")
         if _of(limit, fewest) >= fewest:
             yield "minAvailable", f"{limit} with {least_field} at {fewest} {EVICTS_NONE}"
@@ -93,7 +94,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
 
 
 def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, _Bound] | None:
-    """The minimum and maximum pods of versions that `words` of `twgen.io/when` select; None if unknown."""
+    """The minimum and maximum number of pods of the versions that `words` (of `twgen.io/when`) select."""
     scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
@@ -107,19 +108,19 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> tuple[_Bound, 
     draining = worker.policy.draining_replicas if words == _DRAINING else None
     pods, field = draining or worker.replicas, "drainingReplicas" if draining else "replicas"
     if pods is None:
-        # without drainingReplicas, a draining version keeps its pods, whose number is unknown here
+        # without drainingReplicas, a draining version keeps its number of pods, which is unknown here
         pods, field = (1, "replicas by default") if words == _WITH_TRAFFIC else (None, "")
     return ((pods, field), (pods, field)) if pods else None
 
 
 def _of(limit: Any, pods: int) -> int:
-    """The limit as a number of pods. As in Kubernetes, a percentage is rounded up."""
+    """The limit as a number of pods. Percentages are rounded up, as in Kubernetes."""
     share = share_of(limit)
     return limit if isinstance(limit, int) else -(-pods * share // 100) if share is not None else 0
 
 
 def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
-    """The warning about a VPA and another autoscaler for the same resource.
+    """The warning that a VPA and another autoscaler use the same resource.
 
     https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md
     """
@@ -145,7 +146,7 @@ def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
 
 
 def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """A warning for each VPA policy with an unknown container or a minimum above a maximum, and its path."""
+    """A warning for each VPA policy with an unknown container, or with a minimum above its maximum."""
     pod = value_at(worker.template.content, "spec") or {}
     names = [str(container.get("name")) for _, container in running_containers(pod)]
     for index, policy in enumerate(
@@ -171,12 +172,12 @@ def _amount(quantity: Any) -> Any:
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
-    """A warning for each request that an autoscaler needs to measure utilization, with its path in the pod.
+    """A warning for each missing resource request that an autoscaler needs to measure utilization.
 
     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
     """
     if value_at(pod, "resources", "requests"):
-        return  # the requests of the pod as a whole are enough
+        return  # pod-level requests are enough
     running = list(running_containers(pod))
     for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
@@ -190,7 +191,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
 
 
 def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
-    """The resources whose utilization an autoscaler measures, each with its container (empty for all)."""
+    """The resources whose utilization an autoscaler measures, each with its container (empty means all)."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
     for metric in _items(spec, "metrics"):
@@ -232,7 +233,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
 
 
 def may_meet(first: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
-    """Whether one version may get copies of both. The target can also be current or ramping."""
+    """Whether one version can get copies of both templates. The target can also be current or ramping."""
     if not first or not other or first & other:
         return True
     return any(

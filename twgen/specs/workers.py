@@ -73,7 +73,7 @@ class ConnectionKind(StrEnum):
     CLUSTER = CLUSTER_CONNECTION
 
 
-# the old name of Connection is more similar to ClusterConnection, so no name is suggested
+# suggest no kind, because Connection's old name is more similar to ClusterConnection
 _KIND = choice(*ConnectionKind, guesses=False)
 _API_GROUP = word(_GROUP)
 
@@ -89,37 +89,38 @@ class ObjectReference:
     api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
     """The API group of the connection's kind."""
     namespace: Any = None
-    """Must be absent: a Connection is always in the worker's namespace, and a ClusterConnection has none."""
+    """Must be absent: a Connection belongs to the worker's namespace, a ClusterConnection to none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionReference:
-    """The connection of a worker."""
+    """A worker's reference to its connection."""
 
     name: Annotated[str, NAME] = ""
     """The name of the connection."""
     kind: Annotated[ConnectionKind | None, _KIND._replace(may_be_empty=True)] = None
-    """Connection or ClusterConnection. If absent, twgen searches for both."""
+    """Connection or ClusterConnection. If it is absent, twgen searches for both kinds."""
     api_group: Annotated[bool, _API_GROUP._replace(may_be_empty=True)] = False
     """The API group of the connection's kind."""
     object_ref: ObjectReference | None = None
-    """The same reference in one mapping, with kind and API group. It conflicts with the other fields of
-    connectionRef."""
+    """The same reference as one mapping, with kind and API group.
+
+    Conflicts with the other fields of connectionRef.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The settings with which a worker reaches Temporal."""
+    """The settings with which a worker connects to Temporal."""
 
     connection_ref: Annotated[ConnectionReference, FieldRule.REQUIRED] = ConnectionReference()
     """A Connection in the worker's namespace, or a ClusterConnection."""
     temporal_namespace: Annotated[str, LINE, FieldRule.REQUIRED] = ""
     """The Temporal namespace that the workers poll."""
     task_queue: Annotated[str, LINE] = ""
-    """The task queue. Pods get it as TEMPORAL_TASK_QUEUE. If you change it, you get a new version."""
+    """The task queue, which pods get as TEMPORAL_TASK_QUEUE. Changing the task queue makes a new version."""
     custom_build_id: Annotated[str, FieldName("unsafeCustomBuildID"), CUSTOM_BUILD_ID] = ""
-    """Your own build ID. If the pod template changes and this build ID does not, Kubernetes replaces the pods
-    in place."""
+    """Your own build ID. If only the pod template changes, Kubernetes replaces the pods in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +136,28 @@ class WorkerFields:
     ] = Rollout(Strategy.MANUAL)
     """How traffic moves to a new version."""
     replicas: Annotated[int | None, INT32] = None
-    """The number of pods of each version that takes traffic. Leave it out if an autoscaler sets the number.
-    Without this field and an autoscaler, a new version has 1 pod."""
+    """The number of pods for each version that gets traffic.
+
+    Omit this field if an autoscaler sets the number. With neither this field nor an autoscaler, a new version
+    has 1 pod.
+    """
     min_ready_seconds: Annotated[int, INT32] = 0
-    """The number of seconds that a pod must be ready before it counts as available."""
+    """How many seconds a pod must be ready before it counts as available."""
     progress_deadline_seconds: Annotated[int, POSITIVE] = 600
-    """The number of seconds without progress after which a Deployment counts as failed."""
+    """After how many seconds without progress a Deployment counts as failed."""
     template: Any = None
-    """The pod template. The first container is the worker. The build ID begins with the tag of its image."""
+    """The pod template. The first container is the worker, and the build ID begins with its image's tag."""
     deployment: DeploymentFields | None = None
-    """The spec of a Deployment, as in version 1.13 of the controller and later. Conflicts with spec.template.
-    With it, spec.replicas, spec.minReadySeconds and spec.progressDeadlineSeconds have no effect."""
+    """The spec of a Deployment, as in controller version 1.13 and later.
+
+    Conflicts with spec.template. If it is set, spec.replicas, spec.minReadySeconds and
+    spec.progressDeadlineSeconds have no effect.
+    """
     sunset: Sunset = Sunset()
-    """The delays before a drained version is removed. A version is drained when its last pinned workflow has
-    ended."""
+    """The delays before a drained version is removed.
+
+    A version is drained after its last pinned workflow has ended.
+    """
 
 
 def parse_worker(
@@ -157,7 +166,7 @@ def parse_worker(
     policy: Policy,
     attached: tuple[AttachedResource, ...],
 ) -> WorkerSpec:
-    """The WorkerSpec of a document. It is usable only if the document has no problems.
+    """The WorkerSpec made from a document. It is usable only if the document has no problems.
 
     `connection_of(name, kinds)` returns the Connection with that name and one of these kinds, or the reason
     why there is none.
@@ -236,7 +245,7 @@ def _connection(
     place: ConnectionReference | ObjectReference = reference
     if reference.object_ref:
         place, fields = reference.object_ref, fields.mapping("objectRef")
-    # an invalid kind is already reported, so both kinds are searched
+    # search both kinds if the kind is invalid, which is already reported
     is_known = not fields.has("kind") or fields.raw("kind") in ("", *ConnectionKind)
     kinds = (str(place.kind),) if place.kind and is_known else tuple(map(str, ConnectionKind))
     connection = connection_of(place.name, kinds)
@@ -263,7 +272,7 @@ def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
     """The stored form of the pod template, the build ID (empty if there are problems), and the problems.
 
-    The task queue is part of the template, so a change of the queue makes a new version.
+    The task queue is part of the template, so changing it makes a new version.
     """
     value = spec.raw("template")
     if value is None:
@@ -309,7 +318,7 @@ def _check_worker(spec: Fields, worker: WorkerFields) -> None:
 
 
 def _check_rollout(fields: Fields, rollout: Rollout) -> None:
-    # an unknown strategy, which may have steps, is already reported
+    # do not check the steps of an unknown strategy, which is already reported
     if fields.raw("strategy") != rollout.strategy:
         return
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:

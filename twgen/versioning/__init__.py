@@ -1,1 +1,1 @@
-"""A version's identity: the stored form of its pod template, Go's JSON of it, build IDs, names and hashes."""
+"""A version's identity: its pod template's stored form and JSON, and its build ID, names and hashes."""

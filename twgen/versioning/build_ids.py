@@ -1,4 +1,4 @@
-"""Compute build IDs exactly as the Temporal Worker Controller does, and the hashes that a version records."""
+"""Compute build IDs exactly as the Temporal Worker Controller does, and the hashes recorded on versions."""
 
 import re
 from functools import cache, lru_cache
@@ -12,7 +12,7 @@ _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
 def image_version(image: str) -> str:
-    """Return the tag of an image reference, or else its digest in hex, or else its path without the registry.
+    """Return an image reference's tag, else its digest in hex, else its path without the registry.
 
     Text that is not an image reference is returned unchanged.
     """
@@ -31,7 +31,7 @@ def is_image(text: str) -> bool:
 
 
 def image_tag(image: str) -> str:
-    """Return the tag in a text that may be an invalid image reference; "" if there is none."""
+    """Return the tag of an image reference, which may be invalid; "" if there is no tag."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
@@ -48,7 +48,7 @@ def _reference() -> re.Pattern[str]:
 
 
 _NOT_A_LABEL = re.compile(r"[^a-zA-Z0-9._-]+")
-_SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, so no words
+_SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand leaves out vowels
 _SAFE_DIGITS = {ord(digit): _SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in "0123456789"}
 _HASH_VALUES = 10_000
 _FNV_OFFSET = 0x811C9DC5
@@ -60,7 +60,8 @@ def build_id(template_json: str, image: str, custom: str) -> str:
     """Return the build ID of a stored pod template.
 
     `template_json` is Go's JSON of the template, `image` the image of its first container ("" for none), and
-    `custom` the build ID in the spec ("" for none). `custom` is ignored if cleaning leaves nothing of it.
+    `custom` the build ID in the spec ("" for none). `custom` is ignored if no valid characters are left after
+    cleaning.
     """
     if cleaned := cleaned_build_id(custom):
         return cleaned[:LONGEST_BUILD_ID]
@@ -77,12 +78,12 @@ def cleaned_build_id(text: str) -> str:
 
 
 def may_be_ours(text: str) -> bool:
-    """Whether twgen could have made the build ID: only a valid label value can be on a version's objects."""
+    """Whether twgen could have made the build ID, which must be a valid label value on version objects."""
     return len(text) <= LONGEST_BUILD_ID and cleaned_build_id(text) == text
 
 
 def _fnv32(data: bytes) -> int:
-    """Return the 32-bit FNV-1a hash. The loop handles four bytes at a time to save time."""
+    """Return the 32-bit FNV-1a hash. The loop handles four bytes at a time for speed."""
     value, prime = _FNV_OFFSET, _FNV_PRIME
     left_over = len(data) % 4
     fours = iter(data[: len(data) - left_over])
@@ -94,7 +95,7 @@ def _fnv32(data: bytes) -> int:
 
 
 def pod_template_hash(template_json: str) -> str:
-    """Return the hash of a stored pod template, from Go's JSON of it."""
+    """Return the hash of a stored pod template, given its JSON from Go's encoder."""
     return sha256(template_json.encode()).hexdigest()
 
 

@@ -29,7 +29,7 @@ class _Names(NamedTuple):
 
 
 _OLDER_TLS = ("", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH")
-# workers that were built for older releases of the controller read the older names
+# workers built for older controller releases read the older names
 _NAMES = {
     EnvironmentNames.CURRENT: _Names(
         "TEMPORAL_ADDRESS",
@@ -46,7 +46,10 @@ BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
-"""The variables for address, namespace and Worker Deployment. Older sets name the address differently."""
+"""The variables for address, namespace and Worker Deployment.
+
+In older sets, the address variable has another name.
+"""
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
 """The variable for a spec's `taskQueue`. It is part of the pod template, whichever set of variable names
 (`environment`) the policy selects."""
@@ -54,11 +57,11 @@ _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 TRUSTED = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
-"""The variable that names the file with the certificates to trust."""
+"""The variable with the path of the file that contains the trusted certificates."""
 _CREDENTIALS = frozenset({_API_KEY, TLS_VOLUME}).union(
     *((names.client_key, names.client_certificate) for names in _NAMES.values())
 )
-"""The variables with a credential or its file, and the mount with the file."""
+"""The variables that contain a credential or its file path, and the mount that contains the file."""
 _EVER_INJECTED = frozenset(
     {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(*_NAMES.values())
 ) - {""}
@@ -74,7 +77,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The variables and mounts of every container, and the volumes of the pod."""
+    """The injected variables and mounts of each container, and the injected volumes of the pod."""
 
     variables: tuple[dict[str, Any], ...]
     mounts: tuple[dict[str, Any], ...] = ()
@@ -84,11 +87,11 @@ class Injection:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the variables and volumes. No variable has the same name as a volume."""
+        """The names of all injected variables and volumes. No variable has the same name as a volume."""
         return frozenset(item["name"] for item in (*self.variables, *self.volumes))
 
     def without_credentials(self) -> "Injection":
-        """The injection for a container that is not a holder."""
+        """The injection for containers that do not get credentials."""
         variables, mounts = (
             tuple(item for item in items if item["name"] not in _CREDENTIALS)
             for items in (self.variables, self.mounts)
@@ -102,7 +105,7 @@ class Injection:
 
 
 class PodConnection(NamedTuple):
-    """The Temporal settings in a pod template's variables. A setting without a variable is empty."""
+    """The Temporal settings in a pod template's variables. A setting is empty if no variable sets it."""
 
     address: str = ""
     temporal_namespace: str = ""
@@ -161,9 +164,9 @@ def _with_secret(variables: tuple[dict[str, Any], ...], volume: str, folder: str
 
 
 def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
-    """The pod with the `new` injection in place of the variables and volumes named in `replacing`.
+    """The pod with the `new` injection instead of the variables and volumes that are named in `replacing`.
 
-    All others keep their order, and nothing else is changed.
+    All other variables and volumes keep their order, and nothing else changes.
     """
     removed = frozenset(replacing)
     others = new if new.holders is None else new.without_credentials()
@@ -177,7 +180,7 @@ def with_injection(pod: Pod, new: Injection, replacing: Iterable[str] = ()) -> d
 def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
     """The spec's pod template with the task queue in a variable of each container.
 
-    The variable is part of the hashed template, so it stays as long as the version exists.
+    The variable is part of the hashed template, so it stays for as long as the version exists.
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
@@ -195,12 +198,12 @@ def task_queue_of(template: Mapping[str, Any]) -> str:
 
 
 def build_id_variable(environment: EnvironmentNames) -> str:
-    """The name of the variable with a pod's build ID."""
+    """The name of the variable that contains a pod's build ID."""
     return _NAMES[environment].build_id
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """The injection with these names, from the volumes and the container with most of the variables.
+    """The injection with these names, read from the volumes and the container with most of the variables.
 
     `holders` is None, because the pod does not show which containers are meant to get credentials.
     """
@@ -231,7 +234,7 @@ def is_ever_injected(name: str) -> bool:
 
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
-    """The set of variable names that these names belong to, or None if they belong to none."""
+    """The set of variable names (`environment`) that these names belong to; None if they belong to none."""
     by_build_id = (generation for generation, variable in _NAMES.items() if variable.build_id in names)
     by_address = (generation for generation, variable in _NAMES.items() if variable.address in names)
     return next(chain(by_build_id, by_address), None)
@@ -253,7 +256,7 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 
 
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
-    """Whether the connection in the values of these names has the recorded hash, or no hash was recorded.
+    """Whether the connection in these variables has the recorded hash; True if no hash was recorded.
 
     Without this check, an API key that the team added itself could be mistaken for an injected one.
     """
@@ -267,9 +270,9 @@ def is_injected_throughout(
     build_id: str,
     holders: Collection[str] | None = None,
 ) -> bool:
-    """Whether the pod and all its containers have exactly these names, with the values for this version.
+    """Whether the pod and all its containers have exactly these names, with this version's values.
 
-    Containers other than the `holders` must have all names except the credentials.
+    Containers that are not in `holders` must have all names except the credentials.
     """
     injected = injection_found(pod, names)
     namespace = _values({"env": injected.variables}).get(NAMESPACE, "")
@@ -295,7 +298,7 @@ def _connection_in(injected: Injection) -> Connection:
 
 
 def place_of(pod: Pod) -> PodConnection:
-    """The Temporal settings of the first container that has a variable for one of them."""
+    """The Temporal settings of the first container that has a variable for any setting."""
     for values in map(_values, pod.get("containers") or ()):
         if not _PLACES.isdisjoint(values):
             return PodConnection(_address(values), values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
@@ -303,7 +306,7 @@ def place_of(pod: Pod) -> PodConnection:
 
 
 def build_ids_in_pod(pod: Pod) -> tuple[str, ...]:
-    """The build IDs in the first container whose variables name its Worker Deployment."""
+    """The build IDs in the first container that has a variable with its Worker Deployment's name."""
     for values in map(_values, pod.get("containers") or ()):
         if DEPLOYMENT in values:
             return tuple(values[name] for name in sorted(BUILD_IDS & values.keys()) if values[name])

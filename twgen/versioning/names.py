@@ -1,6 +1,7 @@
-"""Names, labels and annotations of a version's objects, the same as in the Temporal Worker Controller.
+"""Names, labels and annotations of a version's objects, exactly as in the Temporal Worker Controller.
 
-Also marks: entries in a version's metadata in Temporal that record decisions of people and rollouts about it.
+This module also has marks: entries in a version's Temporal metadata that record decisions about the version
+by people and rollouts.
 """
 
 import re
@@ -17,11 +18,10 @@ from twgen.model.values import dataclass
 
 
 class Lifetime(Enum):
-    """The event after which a mark no longer counts. A command can withdraw the mark earlier.
+    """The event that makes a mark expire. A command can withdraw the mark earlier.
 
     A new period (`stay`) of a version begins when the version is created, gets a share of the traffic,
-    becomes current, or loses its share. The value completes the sentence "the mark of a version counts
-    until ...".
+    becomes current, or loses its share. The value completes the sentence "a version's mark counts until ...".
     """
 
     STAY = "it gets or loses its share, or becomes current"
@@ -31,32 +31,32 @@ class Lifetime(Enum):
 
 
 class MarkKey(StrEnum):
-    """The key of a mark in a version's metadata. Its docstring names the mark's author and effect."""
+    """The key of a mark in a version's metadata. Each docstring says who writes the mark, and its effect."""
 
     lifetime: Lifetime
 
     def __new__(cls, key: str, lifetime: Lifetime) -> Self:
-        """Make the key. A key without a lifetime is an error."""
+        """Create the key. Every key must have a lifetime."""
         made = str.__new__(cls, key)
         made._value_, made.lifetime = key, lifetime
         return made
 
-    # a mark that stops a rollout survives the end of the ramp: if a person pauses a version and then removes
-    # its share manually, the rollout must not restore the share
+    # A mark that stops a rollout must outlive the ramp. For example, if a person pauses a version and then
+    # removes its share manually, the rollout must not restore the share.
     PAUSED = "twgen.io/paused", Lifetime.RETURN
-    """`twgen pause`, or a rollout whose policy pauses it: the share of the version does not grow."""
+    """Written by `twgen pause`, or by a rollout whose policy pauses it: the version's share does not grow."""
     ABORTED = "twgen.io/aborted", Lifetime.RETURN
-    """`twgen abort`, or a rollout that failed: the version loses its share and gets none."""
+    """Written by `twgen abort`, or by a failed rollout: the version loses its share and gets no new share."""
     RETIRED = "twgen.io/retired", Lifetime.RETIREMENT
-    """`twgen retire`: unversioned workers keep the traffic."""
+    """Written by `twgen retire`: unversioned workers keep the traffic."""
     GATE_ATTEMPT = "twgen.io/gate-attempt", Lifetime.STAY
-    """`twgen retry`, or a step whose gate failed: the `attempt` at the version's gates that counts."""
+    """Written by `twgen retry`, or by a step whose gate failed: only gate runs of this `attempt` count."""
     MOVED_BY = "twgen.io/moved-by", Lifetime.STAY
-    """Every change of traffic: its author, the new share (`percentage`), and the `gates` that have passed."""
+    """Written by every traffic change: its author, the new share (`percentage`), and the passed `gates`."""
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
-    """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
+    """Written by `twgen retry`, `resume` or `promote` after a failed analysis: measurements start again."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
-    """`twgen tick` or `twgen end`: the entries of `draining` in the policy that have begun."""
+    """Written by `twgen tick` or `twgen end`: the policy's `draining` entries that have begun."""
 
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
@@ -64,62 +64,65 @@ BUILD_ID_LABEL = "temporal.io/build-id"
 TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
 CONNECTION_HASH = "temporal.io/connection-spec-hash"
 CREDENTIAL_CONTAINERS = "twgen.io/credential-containers"
-"""On a pod template: the only containers that get credentials, joined by commas. If absent, all get them."""
+"""On a pod template: the only containers that get credentials, joined by commas.
+
+If it is absent, all containers do.
+"""
 IDENTITY = "twgen.io/identity"
 INJECTED = "twgen.io/injected"
-"""The names of the variables and volumes that were injected into a Deployment's pods, joined by commas."""
+"""On a Deployment: the variables and volumes that were injected into its pods, by name, joined by commas."""
 ATTACHED = "twgen.io/attached"
-"""The attached objects of a version, as `Kind/name`, joined by commas."""
+"""On a Deployment: its version's attached objects, as `Kind/name`, joined by commas."""
 ADDED = "twgen.io/added"
-"""On a Deployment: objects that its rollout attached but a render might not list yet, as `Kind/name`."""
+"""On a Deployment: objects that its rollout attached and that a render might not list yet, as `Kind/name`."""
 GONE = "twgen.io/gone"
-"""On a Deployment: its attached objects that were deleted since it was rendered, as `Kind/name`."""
+"""On a Deployment: attached objects that have been deleted since the last render, as `Kind/name`."""
 PATCHED = "twgen.io/patched"
-"""On a Deployment: the patch of its pods, and the values that it replaced, as JSON."""
+"""On a Deployment: the patch that was applied to its pods, and the replaced values, as JSON."""
 WHEN = "twgen.io/when"
 """On an attached template: the versions that get a copy, as words of AttachedWhile joined by commas."""
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 """The annotation that `kubectl rollout restart` sets in a pod template."""
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 HOOK = "argocd.argoproj.io/hook"
-HELM_HOOK = "helm.sh/hook"  # Argo CD treats it as its own hook
+HELM_HOOK = "helm.sh/hook"  # Argo CD treats this annotation like its own hook annotation
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
-"""Excludes an object from its application's health. A sync with a hook still waits for the object."""
+"""Excludes an object from its application's health. A sync with hooks still waits for the object."""
 SKIP = "Skip"
-"""With this hook, Argo CD keeps the object and never applies it."""
+"""With this hook, Argo CD neither applies nor deletes the object."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
 """A link next to an object in Argo CD, as `title|URL` (see "External URL Links" in its user guide)."""
 DASHBOARD_LINK = "link.argocd.argoproj.io/dashboard"
-"""Another link, to the worker's row on the page of `twgen tick`."""
+"""Another link next to an object in Argo CD, to the worker's row on the page of `twgen tick`."""
 REFRESH = "argocd.argoproj.io/refresh"
-"""On an Application: asks Argo CD to refresh it."""
+"""On an Application: makes Argo CD refresh the Application."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
-"""The label that names an object's Application, unless Argo CD tracks objects by annotation."""
+"""The label with the name of an object's Application, unless Argo CD tracks objects by annotation."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 """The label on all objects that twgen makes."""
 ROLLOUT = "twgen.io/rollout"
-"""The label, with the worker's name, on a rollout's objects and on its status."""
+"""The label with the worker's name on a rollout's objects, including its status."""
 INTENT_HASH = "twgen.io/intent-hash"
 DRIVER = "twgen.io/driver"
 """On an intent: `Tick` if `twgen tick` runs the rollout instead of a Job."""
 TAKEN_OVER = "twgen.io/taken-over"
-"""On an intent whose hook Argo CD skipped: the intent's hash. `twgen tick` then runs the rollout."""
+"""On an intent whose hook Argo CD has skipped: the intent's hash. `twgen tick` then runs the rollout."""
 REPLAY = "twgen.io/replay"
-"""The label, with the worker's name, on Jobs that replay histories."""
+"""The label with the worker's name on Jobs that replay histories."""
 REPLAY_OF = "twgen.io/replay-of"
 """On a replay Job: a hash of the version and of the replay's settings."""
 PLAN_HASH = "twgen.io/plan-hash"
-"""On an intent: the hash of the part of the render that depended on the state of the servers."""
+"""On an intent: the hash of the part of the render that depends on the state of the servers."""
 API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
-"""The variable that names a file with the API key, in the Pod of a rollout."""
+"""In a rollout's Pod: the variable with the path of the file that contains the API key."""
 PROMETHEUS_SECRETS = "/etc/twgen/rollout/prometheus"
-"""In the Pod of a rollout: the folder with a subfolder for each Prometheus server's Secret."""
+"""In a rollout's Pod: the folder that has a subfolder for each Prometheus server's Secret."""
 PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "token",
     "username",
@@ -127,16 +130,16 @@ PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
     "ca.crt",
 )
 PROMETHEUS_KEYS = (PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA)
-"""The keys of a Prometheus server's Secret. Each is optional."""
+"""The keys of a Prometheus server's Secret. Each key is optional."""
 
 PAUSED = MarkKey.PAUSED.value
 """On an intent: freezes the whole rollout, even changes that reduce a share."""
 REQUEST = "twgen.io/request"
-"""On a rollout's status: a person's request, as JSON. The program that handles it removes the annotation."""
+"""On a rollout's status: a person's request, as JSON. The program that handles the request removes it."""
 ABORT_REQUEST = "twgen.io/abort-request"
 """On a rollout's status: a request to abort, which other requests must not replace."""
 REQUEST_ANNOTATIONS = (ABORT_REQUEST, REQUEST)
-"""The annotations of requests, in the order in which they are handled."""
+"""The annotations for requests, in the order in which requests are handled."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -151,7 +154,7 @@ APPLIED_BY_SERVER = "ServerSideApply=true"
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47
 _PART, _HASH, _HASH_OF_ATTACHED = 10, 10, 8
-"""The lengths of a part of a long name, of the hash after the parts, and of an attached object's hash."""
+"""The lengths of each part of a shortened name, of its hash, and of the hash of an attached object."""
 _NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -162,14 +165,15 @@ def is_dns_name(text: object) -> bool:
 
 
 def versioned_deployment_name(worker: str, build_id: str) -> str:
-    """Return the name of the Deployment of one version, at most 47 characters."""
+    """Return the name of a version's Deployment, at most 47 characters."""
     return generated_name(worker, build_id)
 
 
 def generated_name(*parts: str) -> str:
     """Return a DNS name of two or three parts joined by `-`, at most 47 characters.
 
-    A longer name is shortened to the first 10 bytes of each part, and 10 hex digits of its SHA-256.
+    A longer name is shortened to the first 10 bytes of each part, and 10 hex digits of the name's SHA-256
+    hash.
     """
     name = "-".join(parts)
     if len(name.encode()) > _LONGEST_NAME:
@@ -187,7 +191,7 @@ def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
 
 
 def rollout_name(worker: str) -> str:
-    """Return the name of a worker's intent, and of the account of its rollouts."""
+    """Return the name of a worker's intent, which is also the name of its rollouts' ServiceAccount."""
     return generated_name(worker, "rollout")
 
 
@@ -202,12 +206,12 @@ def rollout_labels(worker: str) -> dict[str, str]:
 
 
 def rollout_selector(worker: str) -> str:
-    """Return the label selector of the objects of a worker's rollouts."""
+    """Return the label selector of a worker's rollout objects."""
     return f"{ROLLOUT}={rollout_labels(worker)[ROLLOUT]}"
 
 
 def replay_labels(worker: str) -> dict[str, str]:
-    """Return the labels of the Jobs that replay histories on a worker's versions."""
+    """Return the labels of a worker's replay Jobs."""
     return {REPLAY: _dns_cleaned(worker)[:_LONGEST_LABEL]} | MANAGED_BY
 
 
@@ -217,7 +221,7 @@ def replay_selector(worker: str) -> str:
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return the name of a kind's resource in the API, which is usually the English plural."""
+    """Return the name of a kind's API resource, which is usually the English plural."""
     name = kind.lower()
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
@@ -225,7 +229,7 @@ def resource_of_kind(kind: str) -> str:
 
 
 def selector_labels(worker: str, build_id: str) -> dict[str, str]:
-    """Return the labels that select the pods of one version."""
+    """Return the labels that select a version's pods."""
     return {
         DEPLOYMENT_NAME_LABEL: _dns_cleaned(worker)[:_LONGEST_LABEL],
         BUILD_ID_LABEL: truncated(build_id, _LONGEST_LABEL),
@@ -233,7 +237,7 @@ def selector_labels(worker: str, build_id: str) -> dict[str, str]:
 
 
 def truncated(text: str, size: int) -> str:
-    """Return the first `size` bytes of text, as in Go. A character that is cut in two becomes U+FFFD."""
+    """Return the first `size` bytes of a text, as in Go. A character that is cut in two becomes U+FFFD."""
     return text[:size] if text.isascii() else text.encode()[:size].decode(errors="replace")
 
 
@@ -242,7 +246,10 @@ def _dns_cleaned(text: str) -> str:
 
 
 METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-"""The labels that name a version in metrics. The controller accepts each as a placeholder: `{{label}}`."""
+"""The metric labels that identify a version.
+
+The controller also accepts each label as a placeholder: `{{label}}`.
+"""
 FIELD_PLACEHOLDERS = ("DeploymentName", "BuildID", "TemporalNamespace")
 """The placeholders that are written as fields: `{{ .BuildID }}`."""
 _PLACEHOLDER = re.compile(
@@ -252,12 +259,12 @@ _PLACEHOLDER = re.compile(
 
 
 def unknown_placeholder(text: str) -> bool:
-    """Whether the text contains a `{{` that does not begin a known placeholder."""
+    """Whether the text contains a `{{` that does not start a known placeholder."""
     return may_have_placeholders(text) and may_have_placeholders(_PLACEHOLDER.sub("", text))
 
 
 def may_have_placeholders(text: str) -> bool:
-    """Whether the text may have placeholders. Without any, it is the same for every version."""
+    """Whether the text may have placeholders. A text without placeholders is the same for every version."""
     return "{{" in text
 
 
@@ -270,11 +277,11 @@ def tells_versions_apart(text: str) -> bool:
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
-    """The value of each placeholder in a version's objects. METRIC_LABELS come from the controller.
+    """The value of each placeholder in a version's objects. The controller defines METRIC_LABELS.
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
-    # the controller replaces the / of `namespace/name` in the labels of metrics
+    # in metric labels, the controller replaces the / of `namespace/name`
     in_metrics = (worker_deployment.replace("/", "_"), build_id, temporal_namespace)
     return {
         "DeploymentName": deployment,
@@ -297,22 +304,22 @@ class Mark:
 
     key: MarkKey
     by: str = ""
-    """The author's identity; empty if it is unknown."""
+    """The author's identity; empty if unknown."""
     at: datetime | None = None
-    """The time by the author's clock, or None if it is unknown."""
+    """The time of the decision by the author's clock, or None if unknown."""
     because: str = ""
-    """The rollout's reason; empty if a person decided."""
+    """The reason, if a rollout decided; empty if a person did."""
     stay: datetime | None = None
-    """The start of the mark's period (see Lifetime) by Temporal's clock, or None if it is unknown."""
+    """The start of the mark's period (see Lifetime) by Temporal's clock, or None if unknown."""
     was_ramping: bool = False
     """Whether the version was ramping in this period. True only if `stay` is set."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """The other entries of the mark."""
+    """The mark's other entries."""
 
     @property
     def made_in(self) -> datetime | None:
-        """A time in the period of the mark, or None if it is unknown."""
-        # `stay` avoids a comparison of two clocks, but a manually written mark has only its time
+        """A time within the mark's period, or None if unknown."""
+        # prefer `stay`, which avoids comparing two clocks, but a manually written mark has only `at`
         return self.stay or self.at
 
 
@@ -320,7 +327,10 @@ _OWN_FIELDS = {"by", "at", "because", "stay", "ramping"}
 
 
 def read_mark(key: MarkKey, value: Any) -> Mark | None:
-    """Read a mark from metadata. Returns None if there is none, or a command has withdrawn it (`false`)."""
+    """Read a mark from metadata.
+
+    Returns None if there is no mark, or if a command has withdrawn it (`false`).
+    """
     if value is None or value is False:
         return None
     if not isinstance(value, Mapping):
@@ -332,7 +342,7 @@ def read_mark(key: MarkKey, value: Any) -> Mark | None:
 
 
 def write_mark(mark: Mark) -> dict[str, Any]:
-    """Return the value in metadata from which `read_mark` reads the mark."""
+    """Return the metadata value from which `read_mark` reads the mark."""
     entries = {
         "by": mark.by,
         "at": format_time(mark.at) if mark.at else "",

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _HASHED = re.compile(r"(.+)-[2456789bcdfghkmt]{10}")
-"""A name with a hash from kustomize (sigs.k8s.io/kustomize/api/hasher)."""
+"""A name with a hash that kustomize added (sigs.k8s.io/kustomize/api/hasher)."""
 _KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
 
 
 def name_without_hash(name: str) -> str:
-    """The name without the hash that kustomize added; empty if there is no hash."""
+    """The name without the hash that kustomize added; empty if the name has no hash."""
     match = _HASHED.fullmatch(name)
     return match[1] if match else ""
 

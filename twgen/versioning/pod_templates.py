@@ -1,4 +1,4 @@
-"""Make a version's pod template from the spec, and find the spec's part in an existing pod template."""
+"""Build a version's pod template from the spec, and find the spec's part of an existing pod template."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def described_template(spec: WorkerSpec) -> dict[str, Any]:
 
 
 def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
-    """The target's containers to which its policy limits the credentials, or None if there is no limit."""
+    """The only containers of the target that its policy gives credentials; None if all containers get them."""
     wanted = spec.policy.credential_containers
     if wanted is None:
         return None
@@ -53,20 +53,20 @@ def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
 
 
 def holders_of(template: Template) -> frozenset[str] | None:
-    """The only containers of a recorded template that get the credentials, or None if all get them."""
+    """The only containers of a recorded template that get credentials; None if all containers get them."""
     recorded = value_at(template, "metadata", "annotations", CREDENTIAL_CONTAINERS)
     return None if recorded is None else frozenset(recorded.split(","))
 
 
 def pod_labels(content: Template, worker: str, build_id: str) -> dict[str, str]:
-    """The labels of a version's pods: its template's, and those that select the version."""
+    """The labels of a version's pods: the template's labels, and the labels that select the version."""
     return (value_at(content, "metadata", "labels") or {}) | selector_labels(worker, build_id)
 
 
 def marked_template(
     spec: WorkerSpec, build_id: str, content: Template, annotations: dict[str, str], pod: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A pod template with this content and pod, the version's labels, and these annotations."""
+    """A pod template with this content and pod, with the version's labels and these annotations added."""
     metadata = content.get("metadata") or {}
     return {
         "metadata": {
@@ -80,9 +80,9 @@ def marked_template(
 def reconnected(
     spec: WorkerSpec, build_id: str, manifest: Mapping[str, Any], replaced: frozenset[str]
 ) -> dict[str, Any]:
-    """The recorded Deployment with the spec's connection, which replaces the injected names `replaced`."""
+    """The recorded Deployment with the spec's connection instead of the injected names in `replaced`."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
-    # keep the set of variable names, because the code in the image may read only this one
+    # keep the set of variable names, because the image's code may read only this set
     template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     generation = generation_of(replaced) or spec.policy.environment
     new = injection(spec.connection, identity, generation, holders_of(template))
@@ -111,10 +111,10 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
 
 
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names that were injected into a Deployment's pods, found by its annotation or its hash.
+    """The names that were injected into a Deployment's pods, found with its annotation or its hash.
 
-    None if neither identifies them: then the team itself may have written all of them. `manifest` must not
-    contain defaults that an API server has added.
+    None if neither identifies the names, because the team itself may have written these variables. `manifest`
+    must not contain defaults that an API server has added.
     """
     template = manifest["spec"]["template"]
     names = value_at(manifest, "metadata", "annotations", INJECTED)
@@ -130,7 +130,7 @@ def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def fits_hash(template: Template, injected: frozenset[str]) -> bool:
-    """Whether the recorded hash is the hash of the template without these injected names."""
+    """Whether the recorded hash matches the template without these injected names."""
     stored = stored_template(content_of(template, injected), "")
     recorded = annotation_of(template, TEMPLATE_HASH)
     return not stored.problems and pod_template_hash(template_json(stored.value)) == recorded
@@ -139,7 +139,7 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
 def fits_injection(
     template: Template, injected: frozenset[str], worker_deployment: str, build_id: str
 ) -> bool:
-    """Whether these names have the values of the recorded connection and this version in every container.
+    """Whether these names have the recorded connection's and this version's values in every container.
 
     The recorded hash covers the address, the TLS server name and the Secret, but not the Temporal namespace.
     """

@@ -1,9 +1,9 @@
-"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`) in the form that Go writes."""
+"""Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), as Go formats them."""
 
 import re
 from functools import lru_cache
 
-# the lookaheads leave only one way to match: otherwise a long text would take quadratic time
+# the lookaheads leave only one way to match, because backtracking on a long text would take quadratic time
 _QUANTITY = re.compile(r"([+-]?0*(?!0)([0-9]*)(?:\.([0-9]*))?)(?![0-9])([eEinumkKMGTP]*[+-]?[0-9]*)")
 _SCIENTIFIC = re.compile(r"[eE][+-]?[0-9]+")
 _DIGIT = re.compile(r"[0-9]")
@@ -13,8 +13,8 @@ _BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BINARY_POWERS = {suffix: power for power, suffix in enumerate(_BINARY_SUFFIXES) if suffix}
 
 _NANO = -9
-_FAST_DIGITS = 18  # decimal digits that always fit an int64
-_FAST_BINARY_DIGITS = 14  # minus three for each power of 1024
+_FAST_DIGITS = 18  # this many decimal digits always fit into an int64
+_FAST_BINARY_DIGITS = 14  # three digits fewer for each power of 1024
 _MAX_INT64 = 2**63 - 1
 _BINARY_FROM = 1024
 _LARGEST_EXPONENT = 60
@@ -26,7 +26,7 @@ _PLAIN_FLOAT_FROM, _PLAIN_FLOAT_BELOW = 1e-6, 1e21
 def canonical_quantity(text: str) -> str:
     """Return the text that Go's `resource.Quantity` marshals to after parsing `text`, or raise ValueError.
 
-    The rule is from k8s.io/apimachinery/pkg/api/resource. A short number that looks canonical is not
+    The rules are from k8s.io/apimachinery/pkg/api/resource. A short number that looks canonical is not
     changed (`+5k`, `01`). Any other number is rounded away from zero to whole nanos, and gets the largest
     suffix that leaves no fraction.
     """
@@ -39,9 +39,10 @@ def canonical_quantity(text: str) -> str:
 
 
 def quantity_text(value: str | float) -> str:
-    """Return the text that Go parses. A quantity that is written as a number becomes the number's JSON.
+    """Return the text that Go parses. A quantity that is a number becomes the number's JSON.
 
-    As in Go, whole numbers outside int64 are floats, and floats from 1e21 or below 1e-6 have an exponent.
+    As in Go, whole numbers outside int64 become floats, and floats of 1e21 or more, or below 1e-6, get an
+    exponent.
     """
     if isinstance(value, str):
         return value
@@ -130,7 +131,7 @@ def _rounded(amount: int, exponent: int) -> tuple[int, int]:
     if exponent >= _NANO:
         return amount, exponent
     places = _NANO - exponent
-    if places > amount.bit_length():  # far below a nano: 10**places may be too large to compute
+    if places > amount.bit_length():  # far below a nano, so 10**places may be too large to compute
         return min(amount, 1), _NANO
     return -(-amount // 10**places), _NANO
 

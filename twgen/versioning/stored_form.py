@@ -1,9 +1,9 @@
 """The stored form of a pod template and of attached objects: the part that an API server keeps.
 
-A version's hashes are computed from Go's JSON of the stored form. A table of fields defines both the form and
-the JSON. tools/kubernetes_types generates it from Kubernetes' own Go types, and from the custom resource
-definitions of KEDA and the vertical pod autoscaler. `ObjectMeta.more` and `PodSpec.more` have the fields that
-only manifests can have, because the schema of a custom resource drops them.
+A version's hashes are computed from Go's JSON of the stored form. A table of fields defines both the stored
+form and its JSON. tools/kubernetes_types generates the table from Kubernetes' own Go types, and from the
+CustomResourceDefinitions of KEDA and the Vertical Pod Autoscaler. `ObjectMeta.more` and `PodSpec.more` list
+fields that only manifests can have, because the schema of a custom resource drops them.
 """
 
 import json
@@ -27,9 +27,9 @@ class StructField(NamedTuple):
     """One field of a struct.
 
     `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity, object (with any fields) or
-    the name of a struct. The prefix `[]` makes it a list of these, and `{}` a map. Only tools handle object.
-    `written` says when Go's encoder writes the field: `set` (if present), `filled` (unless it is the zero
-    value), `always` (the zero value if absent) or `orNull` (null if absent).
+    the name of a struct. The prefix `[]` means a list, and `{}` a map. Only tools handle object. `written`
+    says when Go's encoder writes the field: `set` (if it is present), `filled` (unless it is the zero value),
+    `always` (as the zero value if it is absent) or `orNull` (as null if it is absent).
     """
 
     name: str
@@ -38,9 +38,12 @@ class StructField(NamedTuple):
     required: bool = False
     default: Any = None
     enum: Sequence[str] = ()
-    """The values that an API server accepts for the field or, in a list, for its items."""
+    """The values that an API server accepts for the field, or for its items if it is a list."""
     keys: Sequence[str] = ()
-    """The fields that identify a list's items. Server-side apply rejects two items with the same values."""
+    """The fields that identify a list's items.
+
+    Server-side apply rejects items that share all these values.
+    """
     minimum: int | None = None
     nonempty: bool = False
 
@@ -66,8 +69,8 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server rejects larger floats as whole
 class Stored(NamedTuple):
     """The stored value, the problems (wrong types and missing fields), and the dropped unknown fields.
 
-    The value is complete only if there are no problems. Each of the other two has at most `most` + 1
-    findings, to show that there are more.
+    The value is complete only if there are no problems. `problems` and `unknown` each have at most `most` + 1
+    findings, so that the caller can see that there are more.
     """
 
     value: dict[str, Any]
@@ -78,10 +81,10 @@ class Stored(NamedTuple):
 def stored_template(template: object, path: str, most: int = MOST_REPORTED) -> Stored:
     """Return the stored form of the pod template at `path`, and all its problems.
 
-    It follows structural schemas (k8s.io/apiextensions-apiserver): unknown fields are dropped, a default is
-    set if its parent is present, a null is dropped or becomes the default, and a wrong type or a missing
-    required field is an error. Enums and patterns are not checked, but the syntax of quantities is; a
-    quantity may be a number. `template` itself is not changed.
+    The rules are those of structural schemas (k8s.io/apiextensions-apiserver): unknown fields are dropped, a
+    default is set if its parent is present, a null is dropped or becomes the default, and a wrong type or a
+    missing required field is an error. Enums and patterns are not checked, but the syntax of quantities is. A
+    quantity can be a number. `template` itself is not changed.
     """
     return stored_struct(template, POD_TEMPLATE, path, "a pod template", most)
 
@@ -189,8 +192,8 @@ def _scalar_storer(fit: Callable[[Any], Any], expected: str) -> _Store:
     return store
 
 
-# Each function returns the stored form of a value. If the type is wrong, it returns None. If the type is
-# right but the value is not, it raises ValueError.
+# Each of these functions returns the stored form of a value. It returns None for a wrong type, and raises
+# ValueError for an invalid value of the right type.
 
 
 def _string(value: Any) -> str | None:
@@ -252,7 +255,8 @@ _STORED_SCALARS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 _Encode = Callable[[Any], str]
 
-# Go escapes these characters, so that its JSON is safe in HTML and JavaScript. They occur only in strings.
+# Go escapes these characters so that its JSON is safe in HTML and JavaScript. In JSON, they occur only in
+# strings.
 _HTML_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 

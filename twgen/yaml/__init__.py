@@ -1,1 +1,1 @@
-"""Read YAML and JSON by the rules of Kubernetes, and write YAML that every parser reads the same way."""
+"""Read YAML and JSON as Kubernetes does, and write YAML that every parser reads the same way."""

@@ -12,16 +12,19 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-# everything up to the first `---`: comments above it are not part of the document
+# the text up to and including the first `---`, because comments above it are not part of the document
 _HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
 _FIRST_LIST = re.compile(
     r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
 )
-"""Finds the first block list. The groups are the indentation of its key, of its dash, and the dash itself."""
+"""Matches the first block list.
+
+The groups are its key's indentation, its dash's indentation, and the dash.
+"""
 
 
 def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:
-    """Return the text of one document, edited to contain `document`, or None if its layout cannot be kept.
+    """Return a document's text, edited to contain `document`, or None if the layout cannot be kept.
 
     `write` formats new values as YAML. Raises YamlError if the text cannot be read.
     """
@@ -59,7 +62,7 @@ def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) 
 
 def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
     """Return the document as YAML, with a comment after each field at these paths."""
-    from twgen.yaml.events import FieldPath, lines_of  # it imports libyaml, which few runs need
+    from twgen.yaml.events import FieldPath, lines_of  # few runs need libyaml
 
     text = write_documents([document])
     lines = text.splitlines()
@@ -70,7 +73,7 @@ def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], st
 
 
 def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:
-    """Edit the mapping or list `node` from the values `before` to `after`, but not its equal values."""
+    """Edit the mapping or list `node` from the values `before` to `after`, leaving equal values unchanged."""
     if isinstance(after, Mapping):
         for name in [name for name in before if name not in after]:
             del node[name]
@@ -97,7 +100,7 @@ def _put(node: Any, place: Any, values: tuple[Any, Any], new: Callable[[Any], An
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Whether the values have the same JSON. Comparing them is not enough: in Python, 1 equals True."""
+    """Whether the values have the same JSON. Comparing the values is not enough: in Python, 1 equals True."""
     return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Use libyaml's events to read documents by the rules of Kubernetes, and to find the lines of fields.
+"""Use libyaml's events to read documents as Kubernetes does, and to find the lines of fields.
 
 Plain sentences replace libyaml's error messages.
 """
@@ -82,7 +82,7 @@ _NO_SEPARATOR = re.compile(r"^(?:--|-{4,})[ \t]*$", re.MULTILINE)
 
 
 def describe(error: YAMLError, text: str) -> YamlError:
-    """Convert a parser error to one that describes the mistake and its line, but quotes none of the text."""
+    """Convert a parser error to one that describes the mistake and its line without quoting the text."""
     if isinstance(error, ReaderError):
         problem = f"U+{error.character:04X} is not allowed: write it as an escape in double quotes"
         return YamlError(problem, line_after(text.encode()[: error.position]))
@@ -101,7 +101,7 @@ def describe(error: YAMLError, text: str) -> YamlError:
     elif separator:
         problem, at = "write three dashes (---) between two documents", separator.start()
     elif quote in {"'", '"'} and error.problem == "did not find expected key":
-        # the parser took this quote for the end of an earlier one
+        # the parser has read this quote as the end of an earlier quoted text
         begins = text.rfind(quote, 0, at - 1)
         continues = f"the text continues after its closing quote: double every {quote} inside"
         problem, at = (_QUOTE_OPEN, begins) if "\n" in text[begins:at] else (continues, at)
@@ -121,8 +121,8 @@ def lines_of(text: bytes | str, places: Sequence[FieldPath]) -> list[int | None]
     targets = {place for prefixes in ancestors for place in prefixes}
     deepest = max(map(len, places), default=0)
     lines: dict[FieldPath, int] = {}
-    # both lists have an entry for each open collection (the outermost is the list of documents): its last
-    # index or key, and whether a key comes next (None in a list)
+    # Both lists have an entry for each open collection, of which the list of documents is the outermost. The
+    # entries are the collection's last index or key, and whether a key comes next (None in a list).
     steps: list[Any] = [-1]
     key_is_next: list[bool | None] = [None]
     next_event: Callable[[], Any] = CParser(decode(text)).get_event
@@ -150,7 +150,7 @@ def lines_of(text: bytes | str, places: Sequence[FieldPath]) -> list[int | None]
 
 
 def _step(event: Any) -> str | None:
-    """Return the key as a step of a path, or None if it cannot be one."""
+    """Return a key as a step of a path, or None if the key cannot be part of a path."""
     if not isinstance(event, ScalarEvent):
         return None
     with suppress(NotAScalar):
@@ -165,7 +165,7 @@ _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
-    """Return the value of each document in any text. It is slower than the fast paths of read_documents."""
+    """Return the value of each document in any text. This is slower than the fast paths of read_documents."""
     try:
         return list(_Reader(text, budget).documents())
     except YAMLError as error:
@@ -189,7 +189,7 @@ class _Reader:
         self._budget = budget
         self._limits = budget.limits
         self._next: Callable[[], Any] = CParser(text).get_event
-        # all loops share this iterator, so it counts all keys and items, at no cost
+        # all loops share this iterator, so it counts all keys and items at no extra cost
         self._nodes_left = repeat(True, budget.limits.nodes - budget.nodes)  # noqa: FBT003 - any true value
         self._counted: Iterator[Any] = compress(iter(self._next, None), self._nodes_left)
         self._anchors: dict[str, _Anchor] = {}
@@ -321,7 +321,7 @@ class _Reader:
         return set(added)
 
     def _key_in_words(self, key: str) -> str:
-        """`the key ...` with the first characters, or just `a key` if the text contains a Secret."""
+        """`the key ...` with the key's first characters, or just `a key` if the text contains a Secret."""
         if _SECRET.search(self._text):
             return "a key"
         return f"the key {key if len(key) <= _SHOWN else f'{key[:_SHOWN]}...'!r}"

@@ -1,7 +1,7 @@
 """The only reader of YAML and JSON. It has fast paths for JSON and for the YAML that programs usually write.
 
-The fast path for YAML reads ASCII text in block style, with one key or list item on each line. It leaves all
-other text, with its errors, to libyaml's events.
+The fast path for YAML reads ASCII text in block style, with one key or list item on each line. libyaml's
+events read all other text, and report its errors.
 """
 
 import json
@@ -27,8 +27,9 @@ _ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 _KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
-# it does not begin with an indicator; no blank follows a colon, and no blank, # or colon follows a space
-# the group is not possessive, because in Python 3.11.2 it would then keep a trailing space or colon
+# Text that starts with no indicator, and in which no blank follows a colon, and no blank, # or colon follows
+# a space. The outer group is not possessive, because in Python 3.11.2 it would then keep a trailing space or
+# colon.
 _PLAIN = (
     r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*"
 )
@@ -36,15 +37,16 @@ _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
 _LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
 _LONGEST_LINE = 10_000
-"""In characters. To match a longer line, the pattern would need a hundred times the line's memory."""
+"""The limit in characters. On longer lines, matching would need a hundred times the memory of the line."""
 _START, _BELOW = object(), object()
 
 
 def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
     """Return the value of each YAML or JSON document (None for an empty one); raises YamlError.
 
-    It follows the rules of sigs.k8s.io/yaml, and rejects duplicate keys. Keys after a `<<` may override the
-    keys that it adds. The values of aliases are shared, not copied. All texts of a run share a budget.
+    Documents are read by the rules of sigs.k8s.io/yaml, but duplicate keys are rejected. Keys after a `<<`
+    can override the keys that it adds. The values of aliases are shared, not copied. All texts of a run share
+    a budget.
     """
     budget = budget or Budget()
     limits = budget.limits
@@ -56,7 +58,7 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     content = decode(text)
     if (value := read_json(content, budget)) is not None:
         return [value]
-    # before a reader reports the nesting of such a line, it needs 50 bytes of memory for each byte
+    # reject such a line here: to find its nesting, a reader would need 50 bytes of memory for each byte
     if dashes := _DASHES.search(content):
         line = content.count("\n", 0, dashes.start()) + 1
         raise YamlError(f"nested deeper than {limits.depth} levels", line)
@@ -70,7 +72,8 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
 def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     """Return the object or array in the text, or None if the text is not JSON or exceeds a limit.
 
-    If it is None, the YAML reader reports errors with their lines. Raises YamlError for NaN and infinities.
+    For text that is not JSON, the YAML reader reports errors with their lines. Raises YamlError for NaN and
+    infinities.
     """
     if not _BEGINS_JSON.match(text):
         return None
@@ -82,7 +85,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
-    # the depth of nesting is the number of times that the innermost brackets can be removed
+    # the nesting depth is how often the innermost brackets can be removed
     brackets, levels = marks.translate(None, b",:"), 0
     while brackets and levels < budget.limits.depth:
         brackets, levels = brackets.replace(b"()", b""), levels + 1
@@ -101,7 +104,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
 
 
 def _decoded(text: str, keys: int) -> Any:
-    """Decode a text with this number of keys; raises ValueError if it is not JSON or repeats a key."""
+    """Decode a text with this number of keys. Raises ValueError if it is not JSON or has a duplicate key."""
     missing = keys
 
     def count(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -131,14 +134,14 @@ class _NotBlock(Exception):
 
 
 class _Line(NamedTuple):
-    """The value in a line, and its position."""
+    """A line's value and its position."""
 
     column: int
     kinds: tuple[type, ...]
-    """The collections of the line, outermost first: a list for each dash, and a mapping for a key."""
+    """The collections in the line, outermost first: a list for each dash, and a mapping for a key."""
     key: str
     value: Any
-    """`dict` or `list` if it is empty, _BELOW if it may be on the next lines, _START if the line is `---`."""
+    """`dict` or `list` for an empty value, _BELOW if the next lines may have the value, _START for `---`."""
 
 
 def read_block(text: str, budget: Budget) -> list[Any] | None:
@@ -161,7 +164,7 @@ def read_block(text: str, budget: Budget) -> list[Any] | None:
 def _windows(text: str) -> Iterator[list[_Line]]:
     position = 0
     while position < len(text):
-        # only some lines at a time: as separate objects they need many times the memory of the text
+        # parse only some lines at a time, because parsed lines need many times the memory of their text
         end = text.find("\n", position + _WINDOW) + 1 or len(text)
         yield [_line(line) for line in text[position:end].split("\n")]
         position = end
@@ -195,9 +198,9 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
     """Return the value of each document (None if empty), and the number of keys and list items."""
     documents: list[Any] = []
     nodes = 0
-    # the mappings and lists that the next line can continue, each with the column of its keys or dashes
+    # the mappings and lists that the next line can continue, and the column of each one's keys or dashes
     open_: list[tuple[int, Any]] = []
-    # the mapping, key and column of the line before, if it ended with a key whose value may follow
+    # the mapping, key and column of the previous line, if it ended with a key whose value may follow
     awaited: tuple[dict[str, Any], str, int] | None = None
     for column, kinds, key, value in lines:
         if not kinds:
@@ -218,7 +221,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
             node = node[-1]
             open_.append((open_[-1][0] + 2, node))
         nodes += len(kinds)
-        # near the depth limit, libyaml must decide, because an empty mapping or list is a level too
+        # near the depth limit, libyaml must decide, because an empty mapping or list also counts as a level
         if len(open_) >= depth or nodes > most_nodes:
             raise _NotBlock
         awaited = None
@@ -236,7 +239,7 @@ def _read(lines: Iterator[_Line], depth: int, most_nodes: int) -> tuple[list[Any
 
 
 def _continued(column: int, kind: type, open_: list[tuple[int, Any]], documents: list[Any]) -> Any:
-    """Return the mapping or list that continues at this column, or start the value of a document."""
+    """Return the mapping or list that continues at this column, or start a document's value."""
     while open_ and (
         open_[-1][0] > column or (open_[-1][0] == column and open_[-1][1].__class__ is not kind)
     ):

@@ -1,4 +1,4 @@
-"""The values of scalars, by the rules of sigs.k8s.io/yaml, which API servers and kubectl use."""
+"""The values of scalars according to sigs.k8s.io/yaml, the parser of API servers and kubectl."""
 
 import math
 import re
@@ -42,21 +42,21 @@ _FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
 _SMALLEST = -(2**63)
 _LARGEST_SIGNED = 2**63 - 1
 _LARGEST = 2**64 - 1
-_LONGEST_INTEGER = 20  # the number of characters of both limits
-_FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
+_LONGEST_INTEGER = 20  # both limits have this many characters
+_FIRST_EXPONENT = 1e21  # from this value on, Go's encoding/json writes floats with an exponent
 _KEY_EXPONENTS = range(-4, 6)  # Go's format 'g' writes floats in this range without an exponent
 _SINGLE_DIGITS = 9  # enough decimal digits to distinguish any two 32-bit floats
 NO_TEXT = "a key must be text, not a mapping or a list"
-_MOST_REMEMBERED = 20_000  # more texts than manifests have, but a bound for hostile input
+_MOST_REMEMBERED = 20_000  # more texts than manifests have, but still a limit for hostile input
 _LONGEST_REMEMBERED = 200  # characters
 
 
 class NotAScalar(ValueError):
-    """A scalar that Kubernetes rejects. The message names the remedy."""
+    """A scalar that Kubernetes rejects. The message includes the remedy."""
 
 
 def remembered(function: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Cache the results for short texts: documents repeat them, and sharing the objects saves memory."""
+    """Cache the results for short texts. Documents repeat them, and sharing the objects saves memory."""
     cached = lru_cache(_MOST_REMEMBERED)(function)
     return lambda text: cached(text) if len(text) <= _LONGEST_REMEMBERED else function(text)
 
@@ -71,7 +71,7 @@ def resolve_plain(text: str) -> Scalar:
 def resolve_tagged(tag: str, text: str) -> Scalar:
     """Return the value of a scalar with an explicit tag; raises NotAScalar if the tag does not fit."""
     if tag == _BINARY:
-        import base64  # binary values are rare
+        import base64  # imported here because binary values are rare
 
         try:
             content = base64.b64decode(text.replace("\n", ""), validate=True)
@@ -88,12 +88,12 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 @remembered
 def resolve_key(text: str) -> str:
-    """Return the string for an unquoted key (`y` is "true", `0x10` is "16"); raises NotAScalar."""
+    """Return the string for an unquoted key (`y` becomes "true", `0x10` becomes "16"). Raises NotAScalar."""
     return key_text(_resolve(text))
 
 
 def key_text(value: Any) -> str:
-    """Return the string for a key; raises NotAScalar if sigs.k8s.io/yaml rejects the key."""
+    """Return the string for a key. Raises NotAScalar if sigs.k8s.io/yaml rejects the key."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -122,7 +122,7 @@ def json_number(value: float) -> int | float:
 
 
 def json_integer(digits: str) -> int | float:
-    """Return a decimal integer. Beyond 64 bits it is a float, as in Go; raises NotAScalar for infinity."""
+    """Return a decimal integer, or a float beyond 64 bits, as in Go. Raises NotAScalar for infinity."""
     if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
         return value
     return json_number(float(digits))
@@ -135,7 +135,7 @@ def _resolve(text: str) -> Scalar:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
-    # after a leading point, Go uses its float parser, which allows fewer underscores
+    # if the text starts with a point, Go uses its float parser, which allows fewer underscores
     digits = text if text[0] == "." else text.replace("_", "")
     integer = _integer(digits)
     pattern = _FRACTION if text[0] == "." else _FLOAT
@@ -151,7 +151,7 @@ def _integer(digits: str) -> int | None:
         value = int(matched[1] + matched[matched.lastindex], _BASES[matched.lastindex - 2])
     else:
         return None
-    # Go then tries its unsigned parser, which rejects signs
+    # beyond int64, Go tries its unsigned parser, which rejects signs
     return value if _SMALLEST <= value <= (_LARGEST_SIGNED if matched[1] else _LARGEST) else None
 
 

@@ -1,6 +1,6 @@
-"""The text for the parser, the limits on the cost of reading it, and the error class of all readers.
+"""Decode text for the parser, limit the cost of reading it, and define the error class of all readers.
 
-The limits are generous for files written by people, but too low for an attack.
+The limits are generous for files that people write, but too low for a denial-of-service attack.
 """
 
 import re
@@ -14,8 +14,8 @@ class Limits:
     """The limits for one text (`text_bytes`, `depth`, `anchors`), and for all texts of a run together.
 
     `depth` counts levels of nesting, `anchors` applies to one document, `nodes` counts keys and list items,
-    and `expansion` counts the characters that expanded aliases add. `remedy` ends the message that a total
-    was exceeded.
+    and `expansion` counts the characters that expanded aliases add. `remedy` is the end of the message about
+    an exceeded total.
     """
 
     text_bytes: int = 16 * 2**20
@@ -33,7 +33,7 @@ DEFAULT = Limits()
 WORLD = Limits(
     text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="no server or snapshot may have more"
 )
-"""The limits for the state from servers or a snapshot. 20,000 versions with Deployments need 491 MiB."""
+"""The limits for state from servers or a snapshot. 20,000 deployed versions need 491 MiB of memory."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Budget:
     nodes: int = 0
     expansion: int = 0
     is_spent: bool = False
-    """Whether a total was exceeded. Then nothing more can be read."""
+    """Whether a total was exceeded, so that nothing more can be read."""
 
     def spent(self, total: str) -> str:
         """Return the message about an exceeded total, and note that it was exceeded."""
@@ -77,7 +77,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def decode(content: bytes | str) -> str:
-    """Return the text of UTF-8 (or UTF-16 with a byte order mark) without that mark; raises YamlError."""
+    """Decode UTF-8, or UTF-16 with a byte order mark, and strip the mark. Raises YamlError."""
     if isinstance(content, bytes):
         encoding = "utf-16" if content.startswith(_UTF16_MARKS) else "utf-8-sig"
         try:
@@ -94,5 +94,5 @@ def decode(content: bytes | str) -> str:
 
 
 def line_after(before: bytes) -> int:
-    """Return the line (from 1) of the character after this part of a text."""
+    """Return the line number (from 1) of the character that follows this part of a text."""
     return before.count(b"\n") + 1

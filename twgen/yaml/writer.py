@@ -11,9 +11,9 @@ from twgen.yaml.source import DEFAULT
 
 # the first character must not be an indicator
 _BEGINS_PLAIN = re.compile(r"[^\s:#\-?,\[\]{}&*!|>'\"%@`]|[-?:](?=[\w./-])")
-# a possible line break, ": " or " #" inside, or a space or colon at the end
+# a plain text must not contain a possible line break, ": " or " #", or end with a space or colon
 _NEVER_PLAIN = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\ufeff\ufffe\uffff]|:(?!\S)|\ #|\ \Z")
-# strings in Kubernetes, but numbers, dates or special values in other readers
+# Kubernetes reads these as strings, but other readers as numbers, dates or special values
 _AMBIGUOUS = re.compile(
     r"=|<<|---.*|\.\.\..*"
     r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
@@ -22,13 +22,13 @@ _AMBIGUOUS = re.compile(
 )
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)}
 _NOT_IN_BLOCKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_LONGEST_KEY = 1000  # characters; from 1024 on, readers require "? " before a key
+_LONGEST_KEY = 1000  # characters; from 1024 characters on, readers require "? " before a key
 _LONGEST_REMEMBERED = 200  # characters
 _MOST_REMEMBERED = 100_000  # strings
 _PACKED_LINES = 10_000
-"""After this many lines, they are joined into bytes: separate strings need four times the memory."""
+"""Lines are joined into bytes after this many lines, because separate strings need four times the memory."""
 _MOST_BYTES = 96 * 2**20
-"""Indentation and aliases can make hundreds of MiB from a few MiB of text."""
+"""The output limit. Indentation and aliases can turn a few MiB of text into hundreds of MiB."""
 
 
 def _is_plain(text: str) -> bool:
@@ -47,7 +47,7 @@ def in_one_line(value: Any) -> str:
 
 
 def _block(text: str, pad: str) -> str | None:
-    """Return a string with several lines as a literal block, indented by `pad`; None if it needs quotes."""
+    """Return a multi-line string as a literal block that is indented by `pad`, or None if it needs quotes."""
     first = text.lstrip("\n")[:1]
     if not first or _NOT_IN_BLOCKS.search(text):
         return None
@@ -61,9 +61,9 @@ def _block(text: str, pad: str) -> str | None:
 def encode_documents(documents: Iterable[Any]) -> bytes:
     """Return the documents as YAML in UTF-8, with `---` before each.
 
-    The values have the types that read_documents returns. Keys keep their order, lists start at the column of
-    their parent, shared values are repeated, and lines are not folded. Raises ValueError for infinity and
-    NaN, TypeError for types that JSON lacks, and InvalidInput if the text is too long.
+    The values must have the types that read_documents returns. Keys keep their order, lists start at their
+    parent's column, shared values are repeated, and lines are not folded. Raises ValueError for infinity and
+    NaN, TypeError for types that JSON does not have, and InvalidInput if the text is too long.
     """
     writer = _Writer()
     for document in documents:
@@ -95,7 +95,7 @@ class _Inline(dict[str, str]):
 
 
 class _Writer:
-    """The output so far: bytes, and lines that are not yet joined into bytes."""
+    """The output so far: bytes, and lines that have not been joined into bytes yet."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -113,7 +113,7 @@ class _Writer:
         self._pack()
 
     def _pack(self) -> None:
-        """Join the lines into bytes; raises InvalidInput if there are too many."""
+        """Join the lines into bytes. Raises InvalidInput if the output is too large."""
         self.packed.append("".join(self._lines).encode())
         self._lines.clear()
         self._bytes += len(self.packed[-1])
@@ -121,7 +121,7 @@ class _Writer:
             raise InvalidInput(f"the output would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
 
     def _collection(self, collection: Any, lead: str, pad: str) -> None:
-        """Write a mapping or list. The first line begins with `lead`, all others with `pad`."""
+        """Write a mapping or list. The first line starts with `lead`, and all other lines with `pad`."""
         lines, inline = self._lines, self._inline
         add = lines.append
         is_list = collection.__class__ is list

@@ -1,1 +1,1 @@
-"""The state of every worker, as a tree, as lines and as JSON."""
+"""Reports on the state of workers: as trees, as plain lines and as JSON."""

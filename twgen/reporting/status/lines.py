@@ -1,7 +1,7 @@
-"""Phrases about the status of a worker, which trees and pages share, and plain lines for logs and `grep`.
+"""Phrases that describe a worker's status in trees and on pages, and plain lines for logs and `grep`.
 
-The inputs of phrases are already printable. A status is either about workers that twgen has just read, or
-about a fleet. A fleet's status consists of the statuses that rollouts wrote into the cluster.
+The functions that return phrases expect printable inputs. A status describes either workers that twgen has
+just read, or a fleet. A fleet's status consists of the statuses that rollouts wrote into the cluster.
 """
 
 import shlex
@@ -61,7 +61,7 @@ _CLAIMS: Mapping[Ownership, str] = {
     Ownership.NOBODY: "claim the worker and ",
     Ownership.ADOPTED: "take the worker over from {} and ",
 }
-"""The claim that comes before the next change of traffic, which only the manager can make."""
+"""The claim that must come before the next traffic change, because only the manager can change traffic."""
 _GATES: Mapping[str, str] = {
     Unstarted.NOT_STARTED: "not started",
     GateStatus.COMPLETED: "passed",
@@ -82,12 +82,12 @@ def fleet_status(statuses: Sequence[RolloutStatus], now: datetime, warnings: Seq
 
 
 def lines_without_details(statuses: Sequence[RolloutStatus]) -> list[str]:
-    """A line for each rollout whose status has no details, such as one that has not begun."""
+    """A line for each rollout whose status has no details, such as a rollout that has not started."""
     return [f"{status.worker}: {status.phase}: {status.message}" for status in statuses if not status.details]
 
 
 def request_phrase(status: RolloutStatus, now: datetime) -> str:
-    """The recent requests to a rollout and their answers, or empty."""
+    """The recent requests to a rollout and their answers; empty if there are none."""
     phrases = []
     for pending in status.pending:
         if request := pending.waiting:
@@ -103,7 +103,8 @@ def request_phrase(status: RolloutStatus, now: datetime) -> str:
 def when_answered(status: RolloutStatus, verb: Verb) -> str:
     """When a new request will be answered.
 
-    With driver Hook or None, tick will refuse the request, but the status does not contain the driver.
+    With driver Hook or None, tick will refuse the request. This text cannot say so, because the status does
+    not contain the driver.
     """
     if status.reason == RoutingReason.ROLLOUT_NOT_BEGUN:
         return "its rollout answers once it has begun"
@@ -114,7 +115,7 @@ def when_answered(status: RolloutStatus, verb: Verb) -> str:
 
 
 def command_of(verb: Verb, worker: str) -> str:
-    """The command that makes this request to a rollout."""
+    """The command that sends this request to a rollout."""
     namespace, _, name = worker.partition("/")
     return f"twgen {verb.lower()} worker/{shlex.quote(name)} -n {shlex.quote(namespace)}"
 
@@ -138,12 +139,12 @@ def orphan_lines(orphans: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def percentage_text(percentage: float | None) -> str:
-    """A share of new workflows, or empty if the version is not in the routing."""
+    """A version's share of new workflows; empty if the version is not in the routing."""
     return "" if percentage is None else f"{plain_percentage(percentage)}%"
 
 
 def phase_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The phase and its duration. If it is Blocked, also the reason, so that a person can look it up."""
+    """The phase and its duration. For Blocked, also the reason word, so that readers can look it up."""
     reason = f" ({worker.reason})" if worker.phase is Phase.BLOCKED else ""
     length = f" for {spoken(now - worker.rollout.since)}" if worker.rollout else ""
     return f"{worker.phase}{reason}{length}"
@@ -174,13 +175,16 @@ def head_phrases(worker: WorkerReport, now: datetime) -> list[tuple[str, str]]:
 
 def target_phrase(worker: WorkerReport) -> str:
     """The target, and the reason for the worker's phase."""
-    # if the message of a rollout counts down to a moment, it contains this moment
+    # if the rollout's message counts down, it also contains the end time, so it does not become outdated
     because = worker.rollout.message if worker.rollout else worker.because
     return f"{worker.target}: {because}"
 
 
 def next_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The next change of traffic, its time, and the manager that it replaces. Empty if none is known."""
+    """The next traffic change and its time, with any claim that must come first.
+
+    Empty if no change is known.
+    """
     change, due, described = worker.next, worker.waits_until, ""
     if change:
         described = _CLAIMS.get(worker.owner.relation, "").format(worker.owner.identity)
@@ -194,12 +198,12 @@ def next_phrase(worker: WorkerReport, now: datetime) -> str:
 
 
 def asked_phrase(worker: WorkerReport, now: datetime) -> str:
-    """The recent requests to the worker's rollout and their answers, or empty."""
+    """The recent requests to the worker's rollout and their answers; empty if there are none."""
     return printable(request_phrase(worker.rollout, now)) if worker.rollout else ""
 
 
 def owner_phrase(worker: WorkerReport) -> str:
-    """The worker's manager in Temporal, and the client that last changed the worker, if it is another one.
+    """The worker's manager in Temporal, and the last client that changed the worker, if they differ.
 
     Empty if Temporal was not read.
     """
@@ -212,7 +216,7 @@ def owner_phrase(worker: WorkerReport) -> str:
 
 
 def gate_phrase(worker: WorkerReport) -> str:
-    """The state of each gate on every task queue, or empty if no gate is needed."""
+    """The state of each gate on every task queue; empty if no gate is needed."""
     runs: dict[str, list[str]] = {}
     for run in worker.gates:
         state = "to be started" if run.is_due else _GATES.get(run.status) or str(run.status).lower()
@@ -222,7 +226,7 @@ def gate_phrase(worker: WorkerReport) -> str:
 
 
 def state_phrase(version: VersionReport, now: datetime) -> str:
-    """A version's status and how long it lasts, its open workflows, and the client that gave it its share."""
+    """A version's status and its duration, its open workflows, and the client that last changed its share."""
     if version.since is None:
         is_known = version.status is not VersionStatus.NOT_REGISTERED
         state = version.status.value if is_known else "Not registered"
@@ -237,7 +241,10 @@ def state_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def workflows_phrase(version: VersionReport, now: datetime) -> str:
-    """The number of a version's open workflows and the age of the oldest, or empty if none is known."""
+    """The number of a version's open workflows, and the oldest one's age.
+
+    Empty if the number is 0 or unknown.
+    """
     if not version.open_workflows:
         return ""
     number, oldest = counted(version.open_workflows, "open workflow"), version.oldest_open_at
@@ -245,7 +252,7 @@ def workflows_phrase(version: VersionReport, now: datetime) -> str:
 
 
 def pods_phrase(version: VersionReport) -> str:
-    """How many pods of a version are available and desired."""
+    """How many of a version's desired pods are available."""
     if version.pods:
         return f"{version.pods.available}/{version.pods.wanted} pods"
     return "no Deployment" if version.cluster_was_read else "pods not read"
@@ -270,7 +277,7 @@ def trouble_phrases(version: VersionReport, namespace: str) -> Iterator[str]:
 
 
 def outlook_phrase(version: VersionReport, now: datetime) -> str:
-    """The next change of a version's Deployment, or empty if there is none."""
+    """The next change of a version's Deployment; empty if there is none."""
     outlook, later = _outlook(version), version.next
     if outlook and version.action in _EXPLAINED:
         return f"{outlook}: {version.because}"
@@ -288,7 +295,7 @@ def _outlook(version: VersionReport) -> str:
     match version.action:
         case VersionAction.CREATE:
             size = "" if replicas is None else f" with {counted(replicas, 'pod')}"
-            # if the cluster was not read, it may exist already
+            # if the cluster was not read, the Deployment may already exist
             return f"will be created{size}" if version.cluster_was_read else ""
         case VersionAction.KEEP | VersionAction.SCALE_DOWN if live is None:
             return "" if replicas is None else f"will be scaled to {replicas}"
@@ -303,7 +310,7 @@ def _outlook(version: VersionReport) -> str:
 
 
 _EXPLAINED = {VersionAction.KEEP, VersionAction.UPDATE, VersionAction.SCALE_DOWN, VersionAction.DROP}
-"""The actions that need a reason: a new Deployment needs none, and a missing one has a warning."""
+"""The actions whose reason is shown. A new Deployment needs no reason, and a missing one has a warning."""
 _LATER: Mapping[VersionAction, str] = {
     VersionAction.SCALE_DOWN: "will be scaled to 0",
     VersionAction.DROP: "its Deployment will be removed",
@@ -312,12 +319,12 @@ _LATER: Mapping[VersionAction, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A line and its meaning. Lines with the same meaning differ only in times and other growing numbers."""
+    """A line and its meaning. Lines with the same meaning differ only in times and counters."""
 
     text: str
     meaning: tuple[object, ...]
     version: str = ""
-    """The worker and the build ID that the line is about, or empty if it is not about a single version."""
+    """The worker and the build ID that the line is about; empty if it is not about a single version."""
     is_of_all: bool = False
     """Whether the line is not about a single worker."""
 
@@ -330,13 +337,16 @@ def status_lines(status: Status) -> list[StatusLine]:
 
 
 def state_lines(status: Status) -> list[StatusLine]:
-    """For each worker, a line with its state, and before it a line with its alarm, if it has one."""
+    """For each worker, a line with its alarm (if it has one) and then a line with its state."""
     status = printable_copy(status)
     return [line for worker in status.workers for line in _state(worker, status.now)]
 
 
 def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
-    """The new lines, and a line for each version that is gone. Empty if only time has passed."""
+    """The new lines, and a line for each version that is gone.
+
+    Empty if only times and counters have changed.
+    """
     known = {line.meaning for line in before}
     there = {line.version for line in after}
     gone = [line.version for line in before if line.version and line.version not in there]
@@ -348,7 +358,7 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
 def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     name, gate, owner = worker.worker, gate_phrase(worker), owner_phrase(worker)
     if worker.alarm:
-        # the text after the first colon may contain growing times
+        # the text after the first colon may contain durations, which grow
         begins = worker.alarm.partition(": ")[0]
         yield StatusLine(f"{name}: ALARM: {worker.alarm}", (name, "ALARM", begins))
     next_change, asked = next_phrase(worker, now), asked_phrase(worker, now)
@@ -363,7 +373,7 @@ def _state(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
         f"gate {gate}" if gate else "",
         f"manager: {owner}" if owner else "",
     )
-    # if there is a due time, the text of the reason counts down to it
+    # if the worker waits until a known time, the reason's text counts down to it
     reason = "" if worker.waits_until else target_phrase(worker)
     meaning = (name, worker.phase, worker.next, worker.waits_until, worker.request, reason, gate, owner)
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", meaning)
@@ -373,7 +383,7 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[StatusLine]:
     yield from _state(worker, now)
     name = worker.worker
     for judged in worker.analysis:
-        # the numbers change with each workflow
+        # the meaning leaves out the numbers, which change with each workflow
         judgement = (name, "metric", judged.metric, judged.verdict)
         yield StatusLine(f"{name}: metric: {judgement_phrase(judged)}", judgement)
     for actions in actions_of_versions(worker.draining):
@@ -405,7 +415,7 @@ def _version(worker: str, version: VersionReport, now: datetime) -> StatusLine:
         version.open_workflows,
         pods,
         version.pods,
-        # this leaves out their messages, which may contain counters
+        # the meaning leaves out the objects' messages, which may contain counters
         *((item.kind, item.name, item.state) for item in version.attached),
         target,
         version.action,

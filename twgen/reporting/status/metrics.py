@@ -32,9 +32,9 @@ _GAUGES: Mapping[str, Sequence[str]] = {
         *("1 for the verdict of a metric on the target, 0 for the other verdicts.", "metric", "verdict"),
     ),
 }
-"""For each gauge, its help text, and its labels other than `namespace` and `worker`."""
+"""Each gauge's help text, and its labels in addition to `namespace` and `worker`."""
 _Sample = tuple[str, Sequence[str], float]
-"""The name of a gauge, the values of its labels other than `namespace` and `worker`, and its value."""
+"""A gauge's name, the values of its labels in addition to `namespace` and `worker`, and its value."""
 
 
 def openmetrics(
@@ -44,9 +44,9 @@ def openmetrics(
     look_seconds: float | None = None,
     shard: Shard = ALL,
 ) -> bytes:
-    """The metrics of these rollouts. `counts` has the numbers of events since the start, by name.
+    """The metrics of these rollouts. `counts` has the number of each kind of event since tick started.
 
-    Without `now`, there is no metric for the time since the last change. `look_seconds` is the duration of
+    Without `now`, the metric for the time since the last change is omitted. `look_seconds` is the duration of
     the last check.
     """
     from prometheus_client.openmetrics.exposition import generate_latest
@@ -68,7 +68,7 @@ def _of_rollouts(statuses: Sequence[RolloutStatus], now: datetime | None) -> Ite
         worker = status.worker.split("/", 1)
         for name, labels, value in _samples(status, now):
             gauges[name].add_metric([*worker, *labels], value)
-    # if nothing was measured, omit the metrics of an analysis
+    # omit the analysis metrics if nothing was measured
     yield from (
         gauge for name, gauge in gauges.items() if gauge.samples or not name.startswith("rollout_analysis_")
     )

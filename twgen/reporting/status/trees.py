@@ -45,16 +45,16 @@ from twgen.reporting.status.lines import (
 )
 
 _ASCII = str.maketrans("✓…→✗◀│├└─", "+.>x<|+`-")
-"""Each character is replaced by one ASCII character, so that columns stay aligned."""
+"""The ASCII replacement of each character. Each is a single character, so columns stay aligned."""
 _BRANCHES = ("├── ", "│   ")
 _LAST_BRANCH = ("└── ", "    ")
 
 Block = list[Text]
-"""The lines of one version, first its state, then its problems and its next change."""
+"""The lines about one version: its state, then its problems and its next change."""
 
 
 class Layout(NamedTuple):
-    """The capabilities of a terminal, and how much to show."""
+    """The terminal's capabilities, and how much to show."""
 
     colour: bool
     width: int
@@ -67,9 +67,10 @@ class Layout(NamedTuple):
 
 
 def status_text(status: Status, layout: Layout) -> str:
-    """A tree for each worker, the most urgent first. Without `detailed`, several workers have one line each.
+    """A tree for each worker, the most urgent first. Without `detailed`, several workers get one line each.
 
-    If there is no room for all trees, all settled workers share a line, and so do the least urgent others.
+    If there is no room for all trees, one line lists all settled workers, and another line lists the least
+    urgent of the other workers.
     """
     status = printable_copy(status)
     width, rows = layout.width, layout.rows
@@ -84,7 +85,7 @@ def status_text(status: Status, layout: Layout) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """The text in ASCII only."""
+    """The text with every non-ASCII character replaced."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
@@ -105,7 +106,7 @@ def worst_first(
 
 
 def cells_of_line(worker: WorkerReport, now: datetime) -> list[Text]:
-    """The cells of a worker's line: its name, its phase, and its alarm or its next change and the reason."""
+    """The cells of a worker's line: name, phase, and either the alarm or the next change with its reason."""
     look = sign_and_style(worker.phase, worker.alarm)
     last = worker.alarm or "; ".join(filter(None, (next_phrase(worker, now), target_phrase(worker))))
     state = Text(phase_phrase(worker, now), look[1])
@@ -126,7 +127,7 @@ def one_line_each(
     if rows and len(ends) > 1 and len(head) + len(workers) + len(ends) > rows:
         ends = [_number_of_warnings(status)]
     room = len(workers) if rows is None else max(1, rows - len(head) - len(ends))
-    # the line about the others needs room too
+    # the line about the omitted workers needs room too
     shown = workers if len(workers) <= room else workers[: max(1, room - 1)]
     if more := workers[len(shown) :]:
         left_out = f"{len(more)} more: {phase_counts([worker.phase for worker in more])}"
@@ -140,7 +141,7 @@ def _number_of_warnings(status: Status) -> Text:
 
 
 def _worst(status: Status, width: int, rows: int) -> list[Text]:
-    """The most urgent workers that fit, a line for the others, and a line for the settled workers."""
+    """The most urgent workers that fit, a line for omitted workers, and a line for settled workers."""
     workers = sorted(status.workers, key=urgency_of)
     lines = [*workers_line([worker.phase for worker in workers], width)] if len(workers) > 1 else []
     urgent: list[WorkerReport] = []
@@ -166,7 +167,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
 
 
 def _named(line: str, workers: Sequence[WorkerReport], style: str, width: int) -> Text:
-    """The line with as many names of workers as fit."""
+    """The line, followed by as many worker names as fit."""
     names = [worker.worker for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
@@ -213,7 +214,7 @@ _ACTIONS = {VersionAction.NONE: "red", VersionAction.KEEP: "dim"}
 
 
 def head(worker: WorkerReport, now: datetime, width: int) -> Iterator[Text]:
-    """The lines about a worker above the lines about its versions."""
+    """The lines about a worker that are shown above its versions."""
     look = sign_and_style(worker.phase, worker.alarm)
     namespace = worker.temporal_namespace
     more = Text(f"  Temporal namespace {namespace}" if namespace else "", "dim")

@@ -1,4 +1,4 @@
-"""The Timeline document. It sorts workers by name, events by time, and versions by their first appearance."""
+"""The Timeline document. Workers are sorted by name, events by time, and versions by first appearance."""
 
 from functools import partial
 

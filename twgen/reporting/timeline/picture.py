@@ -1,4 +1,4 @@
-"""Draws a simulation. Each worker has a panel, which shows the shares of new workflows above the versions."""
+"""Draws a simulation. Each worker has a panel with the shares of new workflows above the versions' stages."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ _NARROWEST = 860.0
 _TITLE_HEIGHT = 26.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
-"""The height of a line of text in the area of a share, in pixels."""
+"""The height of a text line inside a version's share, in pixels."""
 _FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _INK = "#1e293b"
-"""The colour of text on the background."""
+"""The text colour on the background."""
 _FAINT = "#64748b"
 _RULE = "#cbd5e1"
 _WRONG = "#b3261e"
@@ -46,14 +46,14 @@ _FILLS = {
     Stage.DRAINED: ("#d6d3d1", _INK),
     Stage.AT_ZERO: ("#ffffff", _FAINT),
 }
-"""The colours of each stage and of text on it, in the lower half of a panel."""
+"""Each stage's fill colour and text colour, in the lower half of a panel."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
 _VERSIONS = (("#0f766e", "#ffffff"), ("#a78bfa", _INK), ("#9a5b2e", "#ffffff"), ("#475569", "#ffffff"))
-"""The colours of versions and of text on them, in the upper half of a panel. The first are the target's."""
+"""The fill and text colours of versions, in the upper half of a panel. The first pair is for the target."""
 _SWATCH = 10.0
 _MARGIN = 24.0
 _NAMES = 176.0
-"""The width of the column with the names of versions. All lengths in this file are in pixels."""
+"""The width of the column of version names. All lengths in this file are in pixels."""
 _LINE = 17.0
 """The distance between two lines of text."""
 _SHARE_HEIGHT = 110.0
@@ -65,17 +65,17 @@ _BREAK = 76.0
 _BETWEEN_LABELS = 12.0
 _SHORTEST = 60.0
 _TOLERANCE = 1.25
-"""An interval of up to this many times the reference interval is drawn to scale. A longer one is cut."""
+"""An interval up to this many times the reference interval is drawn to scale. A longer interval is cut."""
 _TAIL = 118.0
 """The width after the last moment, for stages that do not end."""
 _WIDTH_OF_CHARACTER = 0.6
-"""The width of a character relative to its height. It is a generous estimate, as the font is unknown."""
+"""A character's width relative to its height. The estimate is generous, because the font is unknown."""
 
 
 def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
     """An SVG picture of the shares of new workflows, the stages of the versions, and a time axis.
 
-    Without `titled`, the picture has no title, because its page has one.
+    Without `titled`, the picture has no title, for a page that has its own.
     """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
@@ -106,7 +106,7 @@ def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
 
 
 class Scale(NamedTuple):
-    """The horizontal positions of moments, relative to the first moment."""
+    """The horizontal position of each moment, relative to the first moment."""
 
     positions: Mapping[timedelta, float]
     breaks: Sequence[tuple[float, float]]
@@ -120,7 +120,7 @@ class Scale(NamedTuple):
         return max(self.positions.values()) + _TAIL
 
     def of(self, moment: timedelta | None) -> float:
-        """The position of a moment, or of the end for None."""
+        """The position of a moment. None means the end of the time axis."""
         if moment is None:
             return self.width
         moments = sorted(self.positions)
@@ -128,7 +128,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(worker: WorkerTimeline) -> Scale:
-    """The positions of all moments. They are to scale, but long intervals are cut and short ones widened."""
+    """The positions of all moments, to scale, except that long intervals are cut and short ones widened."""
     # an event that changes no bar needs no mark on the axis
     spans = [span for lane in worker.lanes for span in lane.spans]
     changes = {span.begin for span in spans} | {span.end for span in spans if span.end is not None}
@@ -149,7 +149,7 @@ def scale_of(worker: WorkerTimeline) -> Scale:
 
 
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:
-    """The longest interval within the rollout, or a typical interval of the simulation if that is longer."""
+    """The longest interval within the rollout, or the median interval of the simulation if that is longer."""
     gaps = [after - before for before, after in pairwise(moments)]
     current = worker.first(Happening.BECAME_CURRENT, worker.target_build_id)
     is_over = worker.ends if current is None else current
@@ -163,7 +163,7 @@ def _width_of(words: str, size: float = 12) -> float:
 
 
 def _x_of(position: float) -> float:
-    """Turns a position on the time axis into a position in the picture."""
+    """Convert a position on the time axis to a position in the picture."""
     return _MARGIN + _NAMES + position
 
 
@@ -231,7 +231,7 @@ class _Panel:
         self._draw_shares(root)
         for index, lane in enumerate(worker.lanes):
             self._draw_lane(root, lane, self.lanes_top + index * _LANE_HEIGHT)
-        # mark a ramp that is taken back: without this, it would look like the end of any other version
+        # mark a ramp that is taken back: without the mark, it would look like a completed rollout's end
         for event in worker.events:
             if event.happening is Happening.TAKEN_BACK:
                 x, says = self._x(event.at), f"{version_name(event.build_id)}: {event.says}"
@@ -321,7 +321,7 @@ class _Panel:
 def _share_label(
     root: Element, name: str, share: str, place: Mapping[str, float], inks: tuple[str, str]
 ) -> None:
-    """Write the version and its percentage, if they fit, into the share, or above it if it is low."""
+    """Write the version and its percentage into the share, or above a low share, if the text fits."""
     fits = place["height"] >= _SHARE_LINE
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (f"{name} {share}", share):
@@ -346,7 +346,7 @@ def _bar(root: Element, place: tuple[float, float], size: tuple[float, float], s
 
 
 def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
-    """Add an element. Underscores in the names of attributes become hyphens."""
+    """Add an element. Underscores in attribute names become hyphens."""
     written = {key.replace("_", "-"): _number(value) for key, value in attributes.items()}
     return SubElement(parent, name, written)
 

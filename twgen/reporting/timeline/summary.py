@@ -1,4 +1,4 @@
-"""Phrases that the reports of a simulation share. Their inputs are already printable."""
+"""Phrases shared by the reports of a simulation. Their inputs must be printable."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -18,7 +18,7 @@ OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
 
 
 def offset(at: timedelta) -> str:
-    """An offset from the beginning, to the second, such as `T+0` or `T+26h30m`."""
+    """An offset from the start of the simulation, to the second, such as `T+0` or `T+26h30m`."""
     return f"T+{exactly(at)}" if at else "T+0"
 
 
@@ -49,7 +49,7 @@ def sunset_phrase(worker: WorkerTimeline) -> str:
 
 
 def beginning(worker: WorkerTimeline, timeline: Timeline) -> str:
-    """The state at the beginning, either from a snapshot or as it usually is after a commit."""
+    """The state at the start: either from a snapshot, or an assumed state right after a commit."""
     if timeline.is_usual or not timeline.begins:
         current, target = worker.current_build_id, worker.target_build_id
         return f"with an assumed state: {current} is current, and {target} has just been committed"

@@ -32,7 +32,7 @@ _STYLES = {
 
 
 def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
-    """The events and the outcome of each worker, in lines of at most `width` characters."""
+    """Each worker's events and outcome, in lines of at most `width` characters."""
     timeline = printable_copy(timeline)
     lines: list[Text] = []
     for worker in timeline.workers:

@@ -1,6 +1,6 @@
-"""Checks of single values against the syntaxes of Kubernetes, and rules between the fields of a struct.
+"""Checks of single values against Kubernetes' formats, and rules between the fields of a struct.
 
-The syntaxes are from k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
+The formats are from k8s.io/apimachinery/pkg/util/validation. A check takes a value of the right type and
 returns an error message, or "". A rule takes a struct whose fields have the right types.
 """
 
@@ -17,19 +17,19 @@ Check = Callable[[Any], str]
 Steps = tuple[str | int, ...]
 Struct = Mapping[str, Any]
 Wrong = Iterator[tuple[Steps, str]]
-"""Pairs of a path, from the struct to a value, and an error message about that value."""
+"""Error messages about values in a struct, each with the path from the struct to the value."""
 StructRule = Callable[[Struct], Wrong]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Checks that a whole number is from `least` to `most` (None for no upper limit)."""
+    """Checks that a whole number is between `least` and `most` (None means no upper limit)."""
 
     least: int
     most: int | None = None
 
     def __call__(self, value: int) -> str:
-        """An error message, or ""."""
+        """An error message; empty if the value is valid."""
         if self.least <= value and (self.most is None or value <= self.most):
             return ""
         end = f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
@@ -67,7 +67,7 @@ def not_empty(value: Any) -> str:
 
 
 def when_filled(check: Check) -> Check:
-    """The same check for a value that may be empty."""
+    """The same check, except that an empty value is valid."""
     return lambda value: check(value) if value else ""
 
 
@@ -104,7 +104,7 @@ PORT = Range(1, 65535)
 
 @lru_cache(maxsize=4096)
 def qualified_name(value: str) -> str:
-    """Check the key of a label or an annotation: a name, perhaps after a DNS name and `/`."""
+    """Check the key of a label or annotation: a name with an optional prefix, which is a DNS name and `/`."""
     prefix, slash, name = value.rpartition("/")
     if slash and SUBDOMAIN(prefix):
         return f"{quoted(value)} has a prefix that is not a DNS name"
@@ -116,7 +116,7 @@ def qualified_name(value: str) -> str:
 
 
 def finalizer(value: str) -> str:
-    """Check a finalizer. With an unknown one, a ReplicaSet silently creates no pods."""
+    """Check a finalizer. With an unknown finalizer, a ReplicaSet silently creates no pods."""
     if "/" in value or value in _FINALIZERS:
         return qualified_name(value)
     return f"{quoted(value)} needs a domain as prefix, such as example.com/{value}"
@@ -128,7 +128,7 @@ def port(value: int | str) -> str:
 
 
 def api_version(value: str) -> str:
-    """Check the version of an API, perhaps after its group and `/`."""
+    """Check an API version, such as `v1` or `apps/v1`."""
     return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
 
 
@@ -140,7 +140,7 @@ def inner_path(value: str) -> str:
 
 
 def file_in_volume(value: str) -> str:
-    """Check the path of a file that a volume creates."""
+    """Check the path of a file inside a volume."""
     if value.startswith("..") and not value.startswith("../"):
         return f"{quoted(value)} must not begin with .."
     return inner_path(value) or not_empty(value)
@@ -162,7 +162,7 @@ def positive(value: str | float) -> str:
 
 
 def share(value: int | str) -> str:
-    """Check a number or a percentage of pods."""
+    """Check a number of pods, or a percentage of them."""
     if isinstance(value, int):
         return Range(0)(value)
     if not re.fullmatch(r"[0-9]+%", value):
@@ -171,7 +171,7 @@ def share(value: int | str) -> str:
 
 
 def required(*names: str) -> StructRule:
-    """These fields must be set and not empty, although Go's types allow their absence."""
+    """A rule that these fields must be set and not empty, although Go's types make them optional."""
 
     def rule(struct: Struct) -> Wrong:
         for name in names:
@@ -182,7 +182,7 @@ def required(*names: str) -> StructRule:
 
 
 def exactly_one(*names: str) -> StructRule:
-    """Exactly one of these fields must be set."""
+    """A rule that exactly one of these fields must be set."""
     *others, last = names
     needed = f"needs {', '.join(others)} or {last}"
 
@@ -196,12 +196,12 @@ def exactly_one(*names: str) -> StructRule:
 
 
 def at_most_one(*names: str) -> StructRule:
-    """At most one of these fields may be set."""
+    """A rule that at most one of these fields can be set."""
     return lambda struct: _conflicts([name for name in names if name in struct])
 
 
 def one_besides(*others: str) -> StructRule:
-    """Apart from these fields, at most one field may be set."""
+    """A rule that in addition to these fields, at most one field can be set."""
     return lambda struct: _conflicts(sorted(struct.keys() - set(others)))
 
 
@@ -211,7 +211,7 @@ def _conflicts(present: list[str]) -> Wrong:
 
 
 def inside(name: str, rule: StructRule) -> StructRule:
-    """The same rule for the struct in a field that is always present."""
+    """The same rule, applied to the struct in a field that is always present."""
 
     def inner(struct: Struct) -> Wrong:
         for steps, wrong in rule(struct[name]):
@@ -221,7 +221,7 @@ def inside(name: str, rule: StructRule) -> StructRule:
 
 
 def in_order(least: str, most: str, when_absent: int | None = None) -> StructRule:
-    """Field `least` must not exceed field `most`, whose default is `when_absent`."""
+    """A rule that field `least` must not exceed field `most`, whose default is `when_absent`."""
 
     def rule(struct: Struct) -> Wrong:
         low, high = struct.get(least), struct.get(most, when_absent)
@@ -233,7 +233,7 @@ def in_order(least: str, most: str, when_absent: int | None = None) -> StructRul
 
 
 def labels(name: str) -> StructRule:
-    """The labels in this field must be valid."""
+    """A rule that the labels in this field must be valid."""
 
     def rule(struct: Struct) -> Wrong:
         for key, value in (struct.get(name) or {}).items():
@@ -244,14 +244,14 @@ def labels(name: str) -> StructRule:
 
 
 def annotations(struct: Struct) -> Wrong:
-    """The annotations must be valid."""
+    """The rule that annotations must be valid."""
     for key in struct.get("annotations") or ():
         if wrong := qualified_name(key.lower()):
             yield ("annotations", key), wrong
 
 
 def requirement(struct: Struct) -> Wrong:
-    """The requirement of a selector must have the number of values that its operator takes."""
+    """The rule that a selector requirement must have as many values as its operator takes."""
     operator, values = struct["operator"], struct.get("values") or []
     if operator in {"In", "NotIn"} and not values:
         yield ("values",), MISSING_FIELD(f"is required: {operator} needs at least one value")

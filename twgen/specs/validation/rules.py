@@ -1,7 +1,7 @@
-"""Rules for pod templates and attached kinds: for single fields, and between the fields of a struct.
+"""Rules for pod templates and attached objects: about single fields, and between the fields of a struct.
 
-Fields that workers rarely use, such as the fields for Windows, are not checked here. The API server reports
-errors in them during the sync.
+Fields that workers rarely use, such as fields for Windows, are not checked here. The API server reports their
+errors during the sync.
 """
 
 import re
@@ -30,7 +30,7 @@ _KUBERNETES = "kubernetes.io/"
 
 
 def _resource_name(name: str) -> str:
-    """Check the name of a resource of a container."""
+    """Check the name of a container's resource."""
     if name in _NATIVE_RESOURCES:
         return ""
     if wrong := qualified_name(name):
@@ -122,10 +122,10 @@ _FIELDS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (checks.share, ("PodDisruptionBudgetSpec.maxUnavailable", "PodDisruptionBudgetSpec.minAvailable")),
 )  # fmt: skip
 FIELDS = {name: check for check, names in _FIELDS for name in names}
-"""The check of each field, by struct and field of kubernetes_types. `[]` means each item of a list."""
+"""The check for each field, by struct and field in kubernetes_types. `[]` means each item of a list."""
 
 _KEDA_MOST_REPLICAS = 100
-"""KEDA's default of maxReplicaCount."""
+"""KEDA's default for maxReplicaCount."""
 _SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
 _POD_FIELDS = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.host",
@@ -155,7 +155,7 @@ def _security(struct: Struct) -> Wrong:
 
 
 def _local_profile(struct: Struct) -> Wrong:
-    """A seccomp or AppArmor profile of type Localhost must name a file on the node. Other types must not."""
+    """A seccomp or AppArmor profile must name a file on the node exactly if its type is Localhost."""
     if struct["type"] == "Localhost" and not struct.get("localhostProfile"):
         yield ("localhostProfile",), MISSING_FIELD("is required: the type is Localhost")
     if struct["type"] != "Localhost" and "localhostProfile" in struct:
@@ -225,7 +225,7 @@ def _probes(struct: Struct) -> Wrong:
 
 
 def _resources(struct: Struct) -> Wrong:
-    """Check the requests and the limits of a container."""
+    """Check a container's requests and limits."""
     limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -327,7 +327,7 @@ def _label_keys(struct: Struct) -> Wrong:
 
 
 def _required_node_labels(struct: Struct) -> Wrong:
-    """Check the labels of required nodes. For preferred nodes, an API server allows invalid values."""
+    """Check the labels of required nodes. An API server allows invalid values for preferred nodes."""
     for term_index, term in _each(struct, "nodeSelectorTerms"):
         for index, expression in _each(term, "matchExpressions"):
             steps = ("nodeSelectorTerms", term_index, "matchExpressions", index, "values")
@@ -337,7 +337,7 @@ def _required_node_labels(struct: Struct) -> Wrong:
 
 
 def _metric(struct: Struct) -> Wrong:
-    """Apart from `type`, the metric of an HPA has only the field that `type` names."""
+    """An HPA metric has only `type` and the field that `type` names."""
     types = next(field.enum for field in struct_fields("MetricSpec") if field.name == "type")
     if struct["type"] not in types:
         return

@@ -1,4 +1,4 @@
-"""Apply the rules to each value in the stored form of a pod template or attached object."""
+"""Apply the rules to every value in the stored form of a pod template or attached object."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -11,13 +11,13 @@ from twgen.specs.validation.rules import FIELDS, STRUCTS
 from twgen.versioning.stored_form import LIST, struct_fields
 
 MAY_BE_EMPTY = {"HTTPHeader.value", "Sysctl.value"}
-"""Required texts that may be empty. If one is absent, an API server uses an empty text."""
+"""Required strings that can be empty. An API server treats an absent string as empty."""
 _UNCHECKED = {"MetricIdentifier.selector"}
-"""Structs that are not checked, because only a metric's adapter knows which selectors are valid."""
+"""Structs that are not checked, because only the metrics adapter knows which selectors are valid."""
 
 
 class _FieldRules(NamedTuple):
-    """The checks of a field (or of `each` item), the keys of its items, and the struct in it (`below`)."""
+    """The checks for a field or `each` item in it, the key fields of its items, and its struct (`below`)."""
 
     checks: Sequence[Check]
     each: bool
@@ -33,16 +33,16 @@ def refusals(
     most: int = MOST_REPORTED,
     problems: Sequence[Finding] = (),
 ) -> list[Finding]:
-    """The problems that an API server would report about a stored value, one for each path.
+    """The problems that an API server would report about a stored value, at most one for each path.
 
-    `problems` were found when the value was converted to its stored form. Only other paths are checked, or
-    none if there are more than `most` problems. The result has at most `most` + 1 problems, to show that
-    there are more. `struct` is the name of the value's type in kubernetes_types, and `path` its path in the
-    document.
+    `problems` were found when the value was converted to its stored form, and their paths are not checked
+    again. If there are more than `most` of them, nothing is checked. The result has at most `most` + 1
+    problems, so that the caller can see that there are more. `struct` is the name of the value's type in
+    kubernetes_types, and `path` its path in the document.
     """
     if len(problems) > most:
         return []
-    # the paths of problems, whose values are None, and the paths above them
+    # the paths of problems, whose values are None, and all parent paths
     unsound = {
         problem.path[:end]
         for problem in problems
@@ -109,7 +109,7 @@ def _checked(rules: _FieldRules, value: Any) -> Wrong:
         seen.add(key)
 
 
-# the rules are made when they are needed, because a template uses few fields of the table
+# the rules are built on demand, because a template uses few of the table's fields
 @cache
 def _rules_of(struct: str, name: str) -> _FieldRules | None:
     field = next(field for field in struct_fields(struct) if field.name == name)
@@ -119,7 +119,7 @@ def _rules_of(struct: str, name: str) -> _FieldRules | None:
     checks: list[Check] = []
     if field.enum:
         is_one = one_of(tuple(field.enum))
-        # if Go leaves out an empty text, an empty text is as valid as an absent one
+        # if Go's encoder omits an empty string, an empty string is as valid as an absent one
         checks.append(when_filled(is_one) if field.written == "filled" and not field.required else is_one)
     if field.minimum is not None:
         checks.append(Range(field.minimum))
