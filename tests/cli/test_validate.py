@@ -70,7 +70,7 @@ def test_patch_next_to_a_kustomization_need_not_be_whole(run: Run, story: Path) 
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(value))
     [line] = run("validate", "specs").stdout.splitlines()
-    assert line.startswith("specs/overlay/kustomization.yaml:1: is for kustomize: give only specs/overlay")
+    assert line.startswith("specs/overlay/kustomization.yaml:1: is for kustomize: pass only specs/overlay")
 
 
 def test_attached_kind_is_refused_if_a_document_says_that_it_is_cluster_scoped(run: Run, story: Path) -> None:
@@ -199,7 +199,7 @@ def test_template_of_helm_says_which_command_to_run_first(run: Run, story: Path,
     (templates.parent / "values.yaml").write_text("on: true\n")
     ended = run(command, "specs", *(WORLD if command == "render" else ()))
     lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "chart" in line]
-    here = "give only specs/chart, with --input Helm (in Argo CD the parameter input)"
+    here = "pass only specs/chart, with --input Helm (in Argo CD, parameter input)"
     first = f"{here}, or run `helm template specs/chart | twgen render -`"
     assert lines == [f"specs/chart/Chart.yaml:1: is a Helm chart: {first}"]
 
@@ -211,7 +211,7 @@ def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
         file.parent.mkdir(parents=True)
         file.write_text("{{- if .Values.on }}\nkind: WorkerDeployment\n{{- end }}\n")
     assert run("validate", "specs").stdout.splitlines() == [
-        f"specs/{file}:1: is a Helm template: give only specs/{file[0]}, with --input Helm (in Argo CD the"
+        f"specs/{file}:1: is a Helm template: pass only specs/{file[0]}, with --input Helm (in Argo CD,"
         f" parameter input), or run `helm template specs/{file[0]} | twgen render -`"
         for file in ("a/templates/below/v.yaml", "b/templates/w.yaml")
     ]
@@ -269,7 +269,7 @@ def test_kustomization_never_reaches_the_output(run: Run, story: Path) -> None:
     )
     ended = run("render", "specs", *WORLD)
     assert (ended.returncode, ended.stdout) == (2, "")
-    here = "give only specs, with --input Kustomize (in Argo CD the parameter input)"
+    here = "pass only specs, with --input Kustomize (in Argo CD, parameter input)"
     first = f"{here}, or run `kustomize build specs | twgen render -`"
     assert f"specs/kustomization.yaml:1: is for kustomize: {first}" in ended.stderr
 
@@ -334,7 +334,7 @@ def test_documents_of_one_name_are_told_by_every_command(
     ended = run(*command, "specs", "-n", "shop")
     assert ended.returncode == (1 if command == ("validate",) else 2)
     assert (
-        "specs/services.yaml:7: metadata.name: Service shop/s is defined twice: remove or rename this one;"
+        "specs/services.yaml:7: metadata.name: Service shop/s is defined twice: remove or rename this object;"
         " the other is at specs/services.yaml:3"
     ) in (ended.stdout + ended.stderr).splitlines()
 

@@ -221,7 +221,7 @@ def test_pods_that_name_a_generated_object_without_its_hash_are_warned_of(checko
     }
     write(checkout, {**files, "eu/kustomization.yaml": GENERATED})
     asked = ("validate", "eu", "--input", "Kustomize")
-    warning = "the pods name ConfigMap settings, but its name is settings-"
+    warning = "the pods refer to ConfigMap settings, but kustomize has renamed it to settings-"
     assert warning in twgen(checkout, *asked).stderr
     write(checkout, {"eu/kustomization.yaml": f"{GENERATED}configurations: [names.yaml]\n"})
     assert warning not in twgen(checkout, *asked).stderr

@@ -220,7 +220,7 @@ spec:
 
 
 OFFLINE = ("--input", "Helm", "--release", "payments", "-n", "shop", "--offline")
-KUBECTL = "kubectl and Flux would apply this hook of Helm at once"
+KUBECTL = "kubectl and Flux would apply this Helm hook immediately"
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_object_that_others_take_for_a_list_is_not_attached(items: object) -> No
     ).problems
     assert (problem.path, problem.message) == (
         "spec.template.items",
-        "makes kubectl and Argo CD read this as a List: remove them",
+        "makes kubectl and Argo CD treat this object as a List: remove items",
     )
 
 
@@ -148,7 +148,7 @@ def test_placeholder_that_nothing_fills_in_is_refused(text: str) -> None:
 @pytest.mark.parametrize("key", ["{{temporal_worker_build_id}}", "of-{{ .BuildID }}", "{{ .Values.key }}"])
 def test_placeholder_in_a_key_is_refused(key: str) -> None:
     (refused,) = refusals(changed(bases()["scaledobject"], {"metadata.annotations": {key: "x"}}))
-    assert refused.endswith("has a placeholder in its key: only values are filled in")
+    assert refused.endswith("has a placeholder in its key: placeholders are only allowed in values")
 
 
 def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() -> None:
@@ -249,8 +249,8 @@ def test_external_metric_without_a_selector_is_warned_of() -> None:
     metrics = {"spec.metrics": [{"type": "External", "external": source}]}
     [warning] = warnings("horizontalpodautoscaler", metrics)
     assert warning == (
-        "spec.template.spec.metrics[0].external.metric.selector: is missing, so each version"
-        " scales on the total of all: write {matchLabels: {}} for its own total"
+        "spec.template.spec.metrics[0].external.metric.selector: is missing, so each version scales on the"
+        " total of all versions: write {matchLabels: {}} to measure each version separately"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, parsed, told, worker
 
 CLUSTER = {**CONNECTION, "kind": "ClusterConnection", "metadata": {"name": "everywhere"}}
-OWN = "a Connection is in the worker's namespace, a ClusterConnection in none"
+OWN = "a Connection belongs to the worker's namespace; a ClusterConnection is cluster-scoped"
 ABSENT = "there is no ClusterConnection 'everywher' among the documents; did you mean everywhere?"
 
 
@@ -77,8 +77,8 @@ def test_certificates_to_trust_belong_into_the_secret_of_a_client_certificate() 
     document = trusting("Connection", mutualTLSSecretRef={"name": "client"})
     [problem] = told(parsed(worker(), document).problems)
     assert problem == (
-        "spec.tls.caCertSecretRef: conflicts with mutualTLSSecretRef: put the certificates to trust into"
-        " the Secret of mutualTLSSecretRef, as ca.crt"
+        "spec.tls.caCertSecretRef: conflicts with mutualTLSSecretRef: put the trusted certificates into"
+        " ca.crt in the Secret of mutualTLSSecretRef"
     )
 
 
@@ -97,7 +97,7 @@ def in_cloud(host: str, namespace: str, server_name: str = "") -> list[str]:
         (
             "orders.a1b2c.tmprl.cloud",
             "orders",
-            "at orders.a1b2c.tmprl.cloud the namespace is orders.a1b2c, not orders",
+            "orders.a1b2c.tmprl.cloud serves namespace orders.a1b2c, not orders",
         ),
         (
             "orders.a1b2c.TMPRL.cloud",
@@ -110,12 +110,12 @@ def in_cloud(host: str, namespace: str, server_name: str = "") -> list[str]:
         (
             "eu-west-1.aws.api.temporal.io",
             "orders",
-            "a Temporal Cloud namespace has its account in its name, such as orders.a1b2c",
+            "the name of a Temporal Cloud namespace includes the account, such as orders.a1b2c",
         ),
         (
             "aws-eu-west-1.region.tmprl.cloud",
             "orders.a1b2c.tmprl.cloud",
-            "a Temporal Cloud namespace has its account in its name, such as orders.a1b2c",
+            "the name of a Temporal Cloud namespace includes the account, such as orders.a1b2c",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_number_in_deployment_goes_before_the_older_one_with_a_warning_that_name
     assert spec(found) == spec(parsed(moved(**{field: inside}), CONNECTION))
     [warning] = found.warnings
     assert warning.path == f"spec.deployment.{field}"
-    assert warning.message == f"overrides spec.{field}: remove the other, at"
+    assert warning.message == f"overrides spec.{field}: remove that field, at"
     assert warning.other
     assert warning.other.path == f"spec.{field}"
 

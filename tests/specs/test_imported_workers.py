@@ -49,7 +49,7 @@ def test_address_comes_from_a_variable_of_another_name_which_is_named(
     found, _ = imported(documents(with_env(*env)), "")
     connection = of_kind(found, "Connection")
     assert connection.document["spec"] == {"hostPort": ADDRESS}
-    told = f"from {origin}, which stays in the pods: if you change it here, change it there too"
+    told = f"from {origin}, which stays in the pods: change both together"
     assert connection.comments["spec", "hostPort"].startswith(told)
     assert connection.missing == ()
     kept = of_kind(found, "WorkerDeployment").document["spec"]["template"]["spec"]["containers"][0]["env"]
@@ -65,9 +65,9 @@ def test_address_comes_from_a_variable_of_another_name_which_is_named(
             {"TEMPORAL_HOST": "a:7233", "OLD_TEMPORAL_HOST": "b:7233"},
             "fill in: TEMPORAL_HOST has a:7233 and OLD_TEMPORAL_HOST has b:7233",
         ),
-        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080"}, "fill in: no variable of the pods has it"),
-        ({"TEMPORAL_DB_HOST": "postgres:5432"}, "fill in: no variable of the pods has it"),
-        ({"DATABASE_HOST": "postgres:5432"}, "fill in: no variable of the pods has it"),
+        ({"TEMPORAL_UI_URL": "http://temporal-ui:8080"}, "fill in: no variable of the pods contains it"),
+        ({"TEMPORAL_DB_HOST": "postgres:5432"}, "fill in: no variable of the pods contains it"),
+        ({"DATABASE_HOST": "postgres:5432"}, "fill in: no variable of the pods contains it"),
     ],
 )
 def test_address_that_is_not_plain_is_left_to_a_person(variables: dict[str, str], hint: str) -> None:
@@ -213,7 +213,7 @@ def test_autoscaler_of_another_deployment_is_left_and_told() -> None:
     other = {**HPA, "spec": {**HPA["spec"], "scaleTargetRef": {"kind": "Deployment", "name": "web"}}}
     found, left = imported(documents(deployment(), other), "")
     assert len(found) == 2
-    assert "each version needs one of its own" in left[0]
+    assert "each version needs its own copy" in left[0]
 
 
 def rollout(**spec: Any) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
 ) -> None:
     found, _ = imported(documents(deployment(), value), "")
     missing = of_kind(found, "WorkerDeployment").missing
-    why = "selects the pods by app, which the new ones do not have"
+    why = "selects the pods by app, which the new pods do not have"
     told = f"{value['kind']} payments {why}: write temporal.io/deployment-name: payments there"
     assert missing == ((told,) if is_told else ())
 
@@ -339,7 +339,7 @@ def test_variable_that_reads_a_label_that_is_left_out_gets_its_value() -> None:
 def test_namespace_that_the_pods_do_not_say_is_what_an_sdk_uses() -> None:
     found, _ = imported(documents(deployment(env=[{"name": "TEMPORAL_ADDRESS", "value": ADDRESS}])), "")
     comments = of_kind(found, "WorkerDeployment").comments
-    says = "fill in: no variable of the pods has it; an SDK then uses default"
+    says = "fill in: no variable of the pods contains it; SDKs then use namespace default"
     assert comments["spec", "workerOptions", "temporalNamespace"] == says
 
 

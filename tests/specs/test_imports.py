@@ -153,7 +153,7 @@ def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
     [spec] = parsed(found).workers
     assert spec.build_id.startswith("1-")
     said = found[0].comments["spec", "template", "spec", "containers"]
-    assert said == "the first, 'worker', is probably the worker: the build ID comes from its image"
+    assert said == "the first container, 'worker', is probably the worker: the build ID comes from its image"
 
 
 def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
@@ -288,7 +288,7 @@ def test_autoscaler_and_budget_are_left_with_the_kind_that_copies_them_for_each_
     scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "pay"}}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pay"}}
     _, left = imported(documents(scaler, budget), "")
-    why = "each version needs one of its own: put a copy into a WorkerResourceTemplate"
+    why = "each version needs its own copy: put the object into a WorkerResourceTemplate"
     assert left == [
         f"live.yaml: HorizontalPodAutoscaler pay is not imported: {why}",
         f"live.yaml: PodDisruptionBudget pay is not imported: {why}",
@@ -303,7 +303,7 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
         [],
         [
             (
-                "live.yaml: Deployment payments is not imported: it is the Deployment of a version, but its"
+                "live.yaml: Deployment payments is not imported: it is a version's Deployment, but its"
                 " worker is missing"
             ),
             (

@@ -70,7 +70,10 @@ def test_trigger_that_selects_no_version_is_warned_of(
     told = strictly(
         changed(bases()["scaledobject"], {"spec.triggers": [{"type": kind, "metadata": metadata}]})
     )
-    why = "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
+    why = (
+        "does not select a version, so each version scales on the total of all versions: filter by {{"
+        " .BuildID }}"
+    )
     assert told == ([] if place is None else [f"spec.template.{METADATA}{place}: {why}"])
 
 
@@ -132,7 +135,7 @@ def test_field_that_keda_ignores_for_its_capitals_is_told_once(written: str, rig
 )
 def test_half_of_what_tells_a_version_is_refused(left_out: str, beside: str) -> None:
     assert refusals(scaled(**{left_out: GONE})) == [
-        f'spec.template.{METADATA}.{left_out}: is required with {beside}: write "" to have it filled in'
+        f'spec.template.{METADATA}.{left_out}: is required with {beside}: write "", which twgen fills in'
     ]
 
 
@@ -143,7 +146,7 @@ NEITHER = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
 def test_temporal_trigger_that_selects_no_version_is_warned_of(build_id: dict[str, str]) -> None:
     assert refusals(scaled(**NEITHER, **build_id)) == []
     (doubt,) = strictly(scaled(**NEITHER, **build_id))
-    assert doubt.startswith(f"spec.template.{METADATA}: selects no version")
+    assert doubt.startswith(f"spec.template.{METADATA}: does not select a version")
 
 
 def test_temporal_trigger_may_take_its_version_from_the_environment() -> None:
@@ -269,13 +272,13 @@ def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
     [
         (
             "backlog > 0 ? backlog : busy",
-            "names busy, but KEDA leaves out triggers of the types cpu and memory",
+            "refers to busy, but KEDA excludes cpu and memory triggers from formulas",
         ),
         (
             "backlog > 0 ? busy : backlog",
-            "names busy, but KEDA leaves out triggers of the types cpu and memory",
+            "refers to busy, but KEDA excludes cpu and memory triggers from formulas",
         ),
-        ("bakclog", "names bakclog, but no trigger has this name; did you mean backlog?"),
+        ("bakclog", "refers to bakclog, but no trigger has this name; did you mean backlog?"),
         ("float(backlog", "has 1 ( but 0 )"),
         ("[backlog][0", "has 2 [ but 1 ]"),
         ("", "is required"),

@@ -66,7 +66,9 @@ def test_list_without_items_is_refused() -> None:
 @pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
 def test_document_that_others_take_for_a_list_hides_no_items_from_checks(kind: str, items: object) -> None:
     found = parsed({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "items": items})
-    message = "items: makes kubectl and Argo CD read this as a List: write kind: List, or remove them"
+    message = (
+        "items: makes kubectl and Argo CD treat this document as a List: write kind: List, or remove items"
+    )
     assert (told(found.problems), found.passthrough) == ([message], ())
 
 
@@ -160,8 +162,8 @@ def test_input_of_another_tool_says_which_command_to_run_first(
     found = parse_specs([Document(file, 0, document)], NamespaceRule())
     what = {"Helm": "a Helm chart", "Kustomize": "for kustomize"}[kind]
     folder = command.split(" ", 2)[2]
-    option = f"with --input {kind} (in Argo CD the parameter input)"
-    message = f"is {what}: give only {folder}, {option}, or run `{command} | twgen render -`"
+    option = f"with --input {kind} (in Argo CD, parameter input)"
+    message = f"is {what}: pass only {folder}, {option}, or run `{command} | twgen render -`"
     assert (told(found.problems), found.passthrough) == ([message], ())
 
 
@@ -175,7 +177,7 @@ def test_values_beside_a_chart_are_not_told_again() -> None:
     values = Document("app/values.yaml", 0, {"replicas": 2})
     assert parse_specs([chart, values], NamespaceRule()).warnings == ()
     assert told(parse_specs([values], NamespaceRule()).warnings) == [
-        "has no apiVersion and kind, so it is left out; Helm values are for `helm template`"
+        "has no apiVersion and kind, so it is left out; Helm values are only for `helm template`"
     ]
 
 
@@ -205,7 +207,7 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
     assert [problem.document.source for problem in found.problems] == ["old.yaml", "older.yaml"]
     [message] = set(told(found.problems))
     assert message.startswith("is output of `twgen render` (see its label app.kubernetes.io/managed-by or")
-    assert message.endswith("keep it out of the folder of the specs")
+    assert message.endswith("keep it out of the specs' folder")
     assert [document.source for document in found.passthrough] == ["a.yaml"]
 
 

@@ -72,8 +72,10 @@ def test_hook_on_a_template_is_refused_since_argocd_would_delete_the_pods(name: 
 
 
 ACTED_ON = {
-    "helm.sh/resource-policy": "Argo CD never prunes an object that has it, so old versions would stay",
-    "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
+    "helm.sh/resource-policy": (
+        "Argo CD never prunes an object with this annotation, so old versions would stay"
+    ),
+    "deployment.kubernetes.io/revision": "Kubernetes itself sets this annotation on each Deployment",
     "keel.sh/policy": "Keel would change the images of all versions, even of those with open workflows",
 }
 
@@ -143,7 +145,7 @@ def test_hook_of_a_recorded_deployment_is_not_rendered_again() -> None:
 def test_request_to_a_rollout_in_a_manifest_is_refused(name: str) -> None:
     metadata = {"name": "payments-rollout-status", "namespace": "shop", "annotations": {name: "{}"}}
     status = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    expected = f"metadata.annotations['{name}']: is a request to a rollout, which a manifest cannot make"
+    expected = f"metadata.annotations['{name}']: is a request to a rollout, which must not be in a manifest"
     for documents in ([status], [worker(), CONNECTION, {**status, "kind": "Secret"}]):
         [problem] = told(parsed(*documents).problems)
         assert problem == f"{expected}: remove it"
@@ -152,8 +154,8 @@ def test_request_to_a_rollout_in_a_manifest_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("argocd.argoproj.io/sync-wave", "remove it; with a hook or wave, each sync would have to wait"),
-        ("argocd.argoproj.io/hook", "remove it; with a hook or wave, each sync would have to wait"),
+        ("argocd.argoproj.io/sync-wave", "remove it; with hooks or waves, each sync would wait"),
+        ("argocd.argoproj.io/hook", "remove it; with hooks or waves, each sync would wait"),
         ("reloader.stakater.com/auto", "write it into spec.deploymentAnnotations of a RolloutPolicy"),
         ("configmap.reloader.stakater.com/reload", "write it into spec.deploymentAnnotations"),
         ("team.example.com/owner", ""),
@@ -164,7 +166,7 @@ def test_annotation_of_a_worker_that_reaches_no_object_is_warned_of(name: str, r
     value = worker()
     value["metadata"]["annotations"] = {name: "1"}
     found = told(parsed(value, CONNECTION).warnings)
-    why = "reaches no object, because this document is not applied"
+    why = "has no effect, because this document itself is not applied"
     assert [f"metadata.annotations['{name}']: {why}: {remedy}" in warning for warning in found] == (
         [True] if remedy else []
     )

@@ -172,8 +172,8 @@ def test_cluster_connection_that_is_not_there_is_not_taken_for_one_of_a_namespac
     options = {"connectionRef": cluster_wide, "temporalNamespace": "default"}
     [text] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
     assert text.endswith(
-        "there is no ClusterConnection 'temporal' among the documents: give its file too, or put it next to"
-        " the spec"
+        "there is no ClusterConnection 'temporal' among the documents: pass its file too, or put the file"
+        " next to the spec"
     )
 
 
@@ -185,7 +185,9 @@ def test_document_of_a_worker_of_another_namespace_says_where_that_is() -> None:
     ):
         elsewhere = {**orphan, "metadata": {"name": "b", "namespace": "shopp"}}
         found = parsed(worker(), CONNECTION, elsewhere)
-        assert told(found.problems) == [f"spec.{field}.name: {message}; there is one in namespace 'shop'"]
+        assert told(found.problems) == [
+            f"spec.{field}.name: {message}; there is a worker with this name in namespace 'shop'"
+        ]
         assert found.warnings == ()
 
 
@@ -193,7 +195,7 @@ def test_documents_without_any_worker_are_checked_with_a_warning() -> None:
     """A single file that CI checks, or what is left when the last worker was removed."""
     found = parsed(CONNECTION, budget(), policy(workerRef={"name": "payments"}))
     assert found.problems == ()
-    remedy = "write the name of an existing worker, give its file too, or remove this document"
+    remedy = "write the name of an existing worker, pass the worker's file too, or remove this document"
     message = f"there is no worker 'payments' in namespace 'shop' among the documents: {remedy}"
     assert told(found.warnings) == [
         f"spec.workerDeploymentRef.name: {message}",
@@ -445,7 +447,7 @@ def test_address_of_temporal_cloud_asks_for_credentials(host: str) -> None:
 )
 def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str) -> None:
     [found] = told(with_image(image).problems)
-    assert found.endswith("is not an image: only its registry and its tag may have capital letters")
+    assert found.endswith("is not an image: only its registry and its tag can have capital letters")
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_object_that_carries_the_labels_of_a_version_goes_with_its_own(api: str,
     metadata = {"name": "other", "namespace": "shop", "labels": {NAME: "payments", BUILD: "v3"}}
     assert warned({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {}}) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so it is removed together"
-            f" with the objects of its versions: remove it with {BUILD}"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so this object is removed"
+            f" together with the objects of the worker's versions: remove it with {BUILD}"
         )
     ]
 
@@ -155,7 +155,10 @@ def carrying(api: str, kind: str, labels: dict[str, str], own: dict[str, str]) -
 def test_pods_that_carry_the_labels_of_a_version_count_as_its_own(api: str, kind: str, path: str) -> None:
     labels = {NAME: "payments", BUILD: "v3"}
     [warning] = warned(carrying(api, kind, labels, {}))
-    why = "is the label of worker shop/payments, so its versions' budgets and metrics count these pods"
+    why = (
+        "is the label of worker shop/payments, so the budgets and metrics of the worker's versions count"
+        " these pods"
+    )
     assert warning == f"{path}.metadata.labels['{NAME}']: {why}: remove it with {BUILD}"
     assert warned(carrying(api, kind, {NAME: "orders"}, {BUILD: "v3"})) == []
 
@@ -164,8 +167,8 @@ def test_deployment_that_carries_the_labels_of_a_version_passes_for_one() -> Non
     labels = {NAME: "payments"}
     assert warned(carrying("apps/v1", "Deployment", labels, labels)) == [
         (
-            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so twgen treats it as"
-            " one of its versions: remove it"
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, so twgen treats this"
+            " Deployment as one of the worker's versions: remove it"
         )
     ]
 
@@ -295,7 +298,7 @@ def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
     assert collisions_of([colliding_worker()], [document(name="payments-v3", namespace="shop")]) == [
         (
             "old.yaml: Deployment shop/payments-v3 is defined twice, from version v3 of worker"
-            " shop/payments and from this document: remove or rename this one; the other is at pay.yaml"
+            " shop/payments and from this document: remove or rename this object; the other is at pay.yaml"
         )
     ]
 
@@ -376,7 +379,7 @@ def test_two_documents_are_one_object_when_the_render_has_their_namespace() -> N
     ]
     assert collisions_of([], services) == []
     assert collisions_of([], services, "shop") == [
-        "b.yaml: Service shop/s is defined twice: remove or rename this one; the other is at a.yaml"
+        "b.yaml: Service shop/s is defined twice: remove or rename this object; the other is at a.yaml"
     ]
 
 

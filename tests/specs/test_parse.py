@@ -206,7 +206,7 @@ def stepwise(pause: str) -> dict[str, Any]:
 def test_rollout_that_outlasts_its_hook_is_warned_of(rollout: object, driver: str, *, warned: bool) -> None:
     found = parsed(worker(rollout=rollout), CONNECTION, policy(driver=driver, holdFor="1m"))
     said = (
-        "spec.rollout: can take longer than holdFor of its RolloutPolicy, and then only another sync"
+        "spec.rollout: can take longer than its RolloutPolicy's holdFor, and then only another sync"
         " continues it: driver Job has no such limit"
     )
     assert told(found.warnings) == ([said] if warned else [])
@@ -288,7 +288,7 @@ def test_encoding_of_no_input_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("strategy", "warning", "count"),
     [
-        ("Manual", "are taken only by `twgen promote`: strategy Manual moves no traffic by itself", 1),
+        ("Manual", "are used only by `twgen promote`: strategy Manual moves no traffic automatically", 1),
         ("AllAtOnce", "have no effect: strategy AllAtOnce has no steps", 0),
     ],
 )

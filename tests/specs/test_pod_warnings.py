@@ -55,13 +55,13 @@ def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
 @pytest.mark.parametrize(
     ("amounts", "warning"),
     [
-        ({"cpu": 500}, "cpu: is 500 whole cores: write 500m for thousandths of a core"),
+        ({"cpu": 500}, "cpu: is 500 whole cores: write 500m for millicores"),
         (
             {"cpu": "250", "memory": "512Mi"},
-            "cpu: is 250 whole cores: write 250m for thousandths of a core",
+            "cpu: is 250 whole cores: write 250m for millicores",
         ),
-        ({"cpu": "500M"}, "cpu: is 500000000 whole cores: write 500m for thousandths of a core"),
-        ({"cpu": "1k"}, "cpu: is 1000 whole cores: write 1000m for thousandths of a core"),
+        ({"cpu": "500M"}, "cpu: is 500000000 whole cores: write 500m for millicores"),
+        ({"cpu": "1k"}, "cpu: is 1000 whole cores: write 1000m for millicores"),
         ({"memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500m", "memory": "4Ti"}, "memory: 4Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500", "memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
@@ -156,7 +156,10 @@ def listening(**port: Any) -> dict[str, Any]:
 
 
 def test_port_of_the_node_is_taken_by_the_version_that_has_it() -> None:
-    place, why = "spec.template.spec.containers[0].ports[0]", "where an old version runs until it is drained"
+    place, why = (
+        "spec.template.spec.containers[0].ports[0]",
+        "where an old version runs until it is drained",
+    )
     off = "keeps a new version's pods off each node"
     taken = f"{place}.hostPort: 9090 {off} {why}: remove it"
     assert warned({"containers": [listening(hostPort=9090)]}) == [taken]
@@ -187,7 +190,8 @@ def test_claim_that_one_pod_mounts_keeps_a_new_version_from_starting(namespace: 
 
 def test_claim_that_one_node_mounts_keeps_a_new_version_there() -> None:
     why = (
-        "so a new version's pods start only on the node of the old version's pods: use a ReadWriteMany claim"
+        "so a new version's pods can start only on the node of the old version's pods: use a ReadWriteMany"
+        " claim"
     )
     assert warned(MOUNTED, claim("ReadWriteOnce")) == [f"{PLACE} ReadWriteOnce, {why}"]
     for field in ("nodeSelector", "affinity"):

@@ -105,7 +105,7 @@ def test_init_container_that_refers_to_what_only_containers_get_is_warned_of(fie
     text = "migrate --to=$(TEMPORAL_NAMESPACE)"
     written: list[Any] = variables(TO=text) if field == "env" else [text]
     place = f"spec.template.spec.initContainers[0].{field}[0]{'.value' if field == 'env' else ''}"
-    why = "$(TEMPORAL_NAMESPACE) is not filled in: twgen does not set TEMPORAL_NAMESPACE in init containers"
+    why = "$(TEMPORAL_NAMESPACE) is not replaced: twgen does not set TEMPORAL_NAMESPACE in init containers"
     assert warned("initContainers", **{field: written}) == [
         f"{place}: {why}, so the program gets this text unchanged"
     ]
@@ -134,7 +134,7 @@ def test_label_that_each_release_of_a_chart_changes_is_warned_of(
 ) -> None:
     pods = {"metadata": {"labels": {name: value}}, "spec": pod()}
     found = told(parsed(worker(template=pods), CONNECTION).warnings)
-    assert any("changes with each release of the chart" in warning for warning in found) is is_warned_of
+    assert any("changes with each chart release" in warning for warning in found) is is_warned_of
 
 
 @pytest.mark.parametrize(

@@ -141,13 +141,16 @@ def test_field_that_keda_does_not_know_is_refused(written: str, meant: str) -> N
 
 @pytest.mark.parametrize("name", ["apiKey", "ca", "cert", "key", "keyPassword"])
 def test_credential_that_stands_in_the_trigger_is_refused(name: str) -> None:
-    why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
+    why = "KEDA reads this value only from a TriggerAuthentication: name one in authenticationRef"
     assert strictly(scaled(**{name: "secret"})) == [f"{METADATA}.{name}: {why}"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("buildId", "{{ .BuildID }}"), ("selectUnversioned", "false")])
 def test_field_of_rules_based_versioning_is_refused_with_what_to_write(name: str, value: str) -> None:
-    why = "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and later reject it"
+    why = (
+        "belongs to rules-based versioning: it does not select a version here, and KEDA 2.21 and later"
+        " reject it"
+    )
     assert strictly(scaled(**{name: value})) == [f"{METADATA}.{name}: {why}; remove it"]
     neither = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
     pair = 'write workerDeploymentName: "" and workerDeploymentBuildId: ""'
@@ -197,7 +200,7 @@ def of_worker(trigger: dict[str, Any], temporal_namespace: str = "default", **co
 def test_trigger_without_a_namespace_is_warned_of_where_the_worker_has_another(
     metadata: dict[str, Any], temporal_namespace: str, *, is_told: bool
 ) -> None:
-    why = "without namespace, KEDA asks Temporal namespace default, but the worker's is shop.a1b2c"
+    why = "without namespace, KEDA queries Temporal namespace default, but the worker uses shop.a1b2c"
     found = of_worker({"metadata": metadata}, temporal_namespace)
     assert found == ([f'{METADATA}: {why}: write namespace: ""'] if is_told else [])
 
@@ -235,7 +238,7 @@ REFERENCE = {"authenticationRef": {"name": "keda"}}
 def test_trigger_without_the_credentials_that_its_server_asks_for_is_warned_of(
     trigger: dict[str, Any], connection: dict[str, Any], address: str | None
 ) -> None:
-    why = "so it scales no version: name a TriggerAuthentication in authenticationRef"
+    why = "so it cannot scale any version: name a TriggerAuthentication in authenticationRef"
     doubt = f"spec.template.spec.triggers[0]: KEDA has neither a key nor a certificate for {address}, {why}"
     assert of_worker(dict(trigger), "shop.a1b2c", **connection) == ([doubt] if address else [])
 
@@ -268,10 +271,10 @@ def test_address_that_grpc_takes_is_in_order(endpoint: str) -> None:
         ("frontend.temporal:7233", ""),
         ("shop.a1b2c.tmprl.cloud:7233", ""),
         (CLOUD, ""),
-        ("Temporal.example.com:7243", "connection temporal has port 7233 of this host, not 7243"),
+        ("Temporal.example.com:7243", "connection temporal uses port 7233 of this host, not 7243"),
         (
             "other.a1b2c.tmprl.cloud:7233",
-            "other.a1b2c.tmprl.cloud:7233 does not know the worker's Temporal namespace shop.a1b2c",
+            "other.a1b2c.tmprl.cloud:7233 does not serve the worker's Temporal namespace shop.a1b2c",
         ),
     ],
 )
@@ -282,7 +285,7 @@ def test_address_where_the_worker_is_not_is_warned_of(endpoint: str, why: str) -
 
 def test_credential_that_stands_in_the_trigger_is_told_once() -> None:
     [found] = of_worker({"metadata": {"apiKey": "secret"}}, **KEY)
-    assert found.startswith(f"{METADATA}.apiKey: KEDA reads it only from a TriggerAuthentication")
+    assert found.startswith(f"{METADATA}.apiKey: KEDA reads this value only from a TriggerAuthentication")
     assert "secret" not in found
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.specs.parsing import CONNECTION, attach, parsed, policy, scaler, told, worker
 
-EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
+EVICTS_NONE = "blocks every eviction, so nodes with these pods cannot be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 PLACE = "spec.template.spec"
 
@@ -213,7 +213,7 @@ def test_utilization_of_what_no_container_requests_is_warned_of() -> None:
     of_one = resource_metric("cpu", container="w")
     assert scaled(of_one, {"name": "w", **SMALL}, {"name": "proxy"}) == []
     assert scaled(of_one, {"name": "proxy", **SMALL}) == [
-        "spec.template.spec.containers: there is no 'w', but scaler scales on its cpu"
+        "spec.template.spec.containers: there is no container 'w', but scaler scales on its cpu"
     ]
 
 

@@ -84,7 +84,7 @@ def test_reference_to_what_comes_later_is_warned_of(env: list[tuple[str, str]], 
     warned = {problem.path: problem.message for problem in found}
     for index, who in late.items():
         message = warned.pop(f"spec.template.spec.containers[0].env[{index}].value")
-        assert f"is not filled in: {who} after it, so the program gets this text unchanged" in message
+        assert f"is not replaced: {who} after it, so the program gets this text unchanged" in message
     assert warned == {}
 
 
@@ -106,7 +106,7 @@ def test_reference_to_a_variable_of_temporals_that_is_not_there_is_warned_of(fie
     container = {"name": "w", "image": "w:1", field: variables(("A", text)) if field == "env" else [text]}
     found = told(parsed(worker(template={"spec": {"containers": [container]}}), CONNECTION).warnings)
     place = f"spec.template.spec.containers[0].{field}[0]{'.value' if field == 'env' else ''}"
-    why = "is not filled in: no variable has this name, so the program gets this text unchanged"
+    why = "is not replaced: no variable has this name, so the program gets this text unchanged"
     assert found == [f"{place}: $({name}) {why}"]
 
 
@@ -129,7 +129,7 @@ def test_task_queue_of_the_spec_comes_after_the_variables_of_the_pods() -> None:
     value = worker(template={"spec": {"containers": [container]}})
     value["spec"]["workerOptions"]["taskQueue"] = "q"
     [warning] = told(parsed(value, CONNECTION).warnings)
-    assert "containers[0].env[0].value: $(TEMPORAL_TASK_QUEUE) is not filled in" in warning
+    assert "containers[0].env[0].value: $(TEMPORAL_TASK_QUEUE) is not replaced" in warning
 
 
 def test_worker_of_several_containers_is_the_one_that_polls_else_one_that_knows_temporal() -> None:

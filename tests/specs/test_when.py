@@ -31,7 +31,7 @@ def test_words_are_read_in_any_order_and_with_blanks() -> None:
         ("Current,Drainning", f"'Drainning' is not one of {WORDS}; did you mean Draining?"),
         ("Current;Draining", f"'Current;Draining' is not one of {WORDS}; did you mean Draining?"),
         ("Inactive", f"'Inactive' is not one of {WORDS}"),
-        ("Current,", f"has a comma too many: write one or more of {WORDS}, or remove it"),
+        ("Current,", f"has an extra comma: write one or more of {WORDS}, or remove it"),
         ("", f"is empty: write one or more of {WORDS}, or remove it"),
     ],
 )
@@ -43,7 +43,7 @@ def test_wrong_word_is_told_with_the_right_ones(words: str, wrong: str) -> None:
 
 IDLE = (
     "spec.drainingReplicas: has no effect: attached template scaler sets the replicas of draining versions"
-    " too; remove one, or give the template twgen.io/when"
+    " too; remove one of the two, or annotate the template with twgen.io/when"
 )
 
 

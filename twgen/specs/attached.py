@@ -81,14 +81,14 @@ _OWN_MARKS = {
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.selector")
 """The paths in a `spec` whose matchLabels twgen and the controller fill in."""
-EVICTS_NONE = "lets no pod be evicted, so no node that runs one can be drained: write maxUnavailable: 1"
+EVICTS_NONE = "blocks every eviction, so nodes with these pods cannot be drained: write maxUnavailable: 1"
 PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
 BUDGET_RULE = Rule(
-    "disruption-budget", "A budget protects the wrong pods or none, or blocks the drain of nodes."
+    "disruption-budget", "A PodDisruptionBudget protects no pods or the wrong pods, or blocks node drains."
 )
-_NOT_ATTACHABLE = Rule("not-attachable", "Versions cannot get copies of an object of this kind.")
+_NOT_ATTACHABLE = Rule("not-attachable", "twgen cannot attach an object of this kind to each version.")
 _UNSELECTIVE = Rule("selects-everything", "A selector without labels selects the objects of all versions.")
-_INJECT = "write {} to have it filled in for each version"
+_INJECT = "write {}, which twgen fills in for each version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     kind = KINDS.get(group_kind)
     if not kind:
         if "items" in template.value:  # an item may have a kind that is not allowed
-            template.problem("items", "makes kubectl and Argo CD read this as a List: remove them")
+            template.problem("items", "makes kubectl and Argo CD treat this object as a List: remove items")
         return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
     warn_of_hidden_characters(template)
@@ -350,7 +350,8 @@ def _check_references(template: Fields, spec: Fields) -> None:
     """Reject unknown placeholders, and references from `spec` to a Deployment or pods by name."""
     for path, item in entries(template.value) if may_have_placeholders(str(template.value)) else ():
         if may_have_placeholders(str(path[1])):
-            template.problem(written_path(path), "has a placeholder in its key: only values are filled in")
+            wrong = "has a placeholder in its key: placeholders are only allowed in values"
+            template.problem(written_path(path), wrong)
         # the controller leaves unknown placeholders unchanged: they are typos, or belong to an unrendered
         # Helm chart
         if isinstance(item, str) and unknown_placeholder(item):
@@ -383,9 +384,9 @@ def _check_metrics(spec: Fields) -> None:
             spec.warning(f"metrics[{index}].object", SAME_FOR_ALL)
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
             fault = "is not filled in" if "selector" in selected else "is missing"
-            remedy = "write {matchLabels: {}} for its own total"
+            remedy = "write {matchLabels: {}} to measure each version separately"
             if not tells_versions_apart(str(selected.get("name"))):
-                why = f"{fault}, so each version scales on the total of all: {remedy}"
+                why = f"{fault}, so each version scales on the total of all versions: {remedy}"
                 spec.warning(selector, METRIC_OF_ALL(why))
         labels = value_at(selected, "selector", "matchLabels")
         for label in METRIC_LABELS if isinstance(labels, dict) else ():

@@ -22,7 +22,7 @@ FILL_IN = "fill-in"
 _CREDENTIALS = Rule(
     "cloud-credentials", "Temporal Cloud rejects connections without an API key or a certificate."
 )
-_LOCAL = Rule("local-address", "In a pod, localhost is the pod itself, where no Temporal listens.")
+_LOCAL = Rule("local-address", "In a pod, localhost is the pod itself, not the Temporal server.")
 NO_ADDRESS = f"{FILL_IN}:7233"
 
 
@@ -30,10 +30,10 @@ def _check(spec: Fields, connection: Connection) -> None:
     if connection.host_port == NO_ADDRESS:
         spec.problem("hostPort", NOT_RENDERED("is not filled in yet: write the address of Temporal"))
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
-        wrong = "a connection has mutualTLSSecretRef or apiKeySecretRef, not both"
+        wrong = "a connection can have mutualTLSSecretRef or apiKeySecretRef, but not both"
         spec.problem("apiKeySecretRef", CONFLICT(wrong))
     if spec.mapping("tls").has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
-        instead = "put the certificates to trust into the Secret of mutualTLSSecretRef, as ca.crt"
+        instead = "put the trusted certificates into ca.crt in the Secret of mutualTLSSecretRef"
         spec.problem("tls.caCertSecretRef", CONFLICT(f"conflicts with mutualTLSSecretRef: {instead}"))
     if connection.host_port and not connection.secret_name and is_cloud(connection.host_port):
         why = "is Temporal Cloud, which requires an API key or a certificate"
@@ -81,14 +81,14 @@ def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
         if own == namespace:
             return ""
         if own.partition(".")[0] == namespace:
-            return f"at {name} the namespace is {own}, not {namespace}"
+            return f"{name} serves namespace {own}, not {namespace}"
         return (
             f"{name} is the endpoint of {own}: write that namespace, or the endpoint of {namespace}"
             " in the Connection"
         )
     if _REGION.fullmatch(name) and namespace.count(".") != 1:
         such_as = f"{namespace.partition('.')[0]}.a1b2c"
-        return f"a Temporal Cloud namespace has its account in its name, such as {such_as}"
+        return f"the name of a Temporal Cloud namespace includes the account, such as {such_as}"
     return ""
 
 

@@ -34,13 +34,13 @@ _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)}
 """Prefixes of labels and annotations that control versions, or that Kubernetes itself sets."""
 _OTHER_PROGRAM = Rule(
     "other-program",
-    "Because of a label or annotation, another program would keep or change versions' objects.",
+    "A label or annotation would make another program keep or change versions' objects.",
 )
 
 RESOURCE_POLICY = "helm.sh/resource-policy"
 _ACTED_ON = {
-    RESOURCE_POLICY: "Argo CD never prunes an object that has it, so old versions would stay",
-    "deployment.kubernetes.io/revision": "Kubernetes sets it on each Deployment itself",
+    RESOURCE_POLICY: "Argo CD never prunes an object with this annotation, so old versions would stay",
+    "deployment.kubernetes.io/revision": "Kubernetes itself sets this annotation on each Deployment",
     "keel.sh": "Keel would change the images of all versions, even of those with open workflows",
 }
 """Why a Deployment should not have a label or annotation, by the key or its prefix."""

@@ -34,7 +34,7 @@ from twgen.model.shapes import Findings, Shape, listing
 _ITEMS = listing(Shape(lambda value, *_: (value,)))
 _MANY_PODS = 5000
 """So many pods for one worker are probably a mistake: Kubernetes supports only this many nodes."""
-_NULL = Rule("null-default", "A null field gets its default, although another value means none.")
+_NULL = Rule("null-default", "A null field gets its default value, and not the value that means none.")
 
 
 class Fields:

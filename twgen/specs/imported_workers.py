@@ -180,12 +180,12 @@ def _worker(
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
         first = quoted(pods.worker)
         comments[containers] = (
-            f"the first, {first}, is probably the worker: the build ID comes from its image"
+            f"the first container, {first}, is probably the worker: the build ID comes from its image"
         )
     missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *of_steps)]
     missing += _selected_by(running, pods, left_out.keys() - _POD_HASHES, old_labels)
     if comment := _comment(
-        pods.temporal_namespace, "no variable of the pods has it; an SDK then uses default"
+        pods.temporal_namespace, "no variable of the pods contains it; SDKs then use namespace default"
     ):
         comments["spec", "workerOptions", "temporalNamespace"] = comment
     if not pods.temporal_namespace.value:
@@ -211,13 +211,13 @@ def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
     return {**pod, **lists}
 
 
-def _comment(origin: Origin, unsaid: str = "no variable of the pods has it") -> str:
+def _comment(origin: Origin, unsaid: str = "no variable of the pods contains it") -> str:
     """A comment with the source of a value; empty if the value comes from a variable that twgen sets."""
     if not origin.value:
         return f"fill in: {origin.hint or unsaid}"
     if not origin.name:
         return ""
-    return f"from {origin.name}, which stays in the pods: if you change it here, change it there too"
+    return f"from {origin.name}, which stays in the pods: change both together"
 
 
 def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[str]) -> Imported:
@@ -228,7 +228,7 @@ def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[s
     credentials: dict[str, Any] = {"apiKeySecretRef": pods.key} if pods.key else {}
     if pods.certificate:
         credentials = {"mutualTLSSecretRef": {"name": pods.certificate}}
-    needed = "" if credentials else "and apiKeySecretRef or mutualTLSSecretRef, if it needs credentials"
+    needed = "" if credentials else "add apiKeySecretRef or mutualTLSSecretRef if the server needs one"
     comment = "; ".join(filter(None, (_comment(origin), needed)))
     head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": name, **where}}
     document = {**head, "spec": {"hostPort": origin.value or NO_ADDRESS, **credentials}}
@@ -342,7 +342,7 @@ def _selected_by(
         labels = sorted(left_out & _selecting_labels({"labelSelector": whole}))
         if labels and selects(whole, old_labels):
             shown = f"{manifest['kind']} {value_at(manifest, 'metadata', 'name')}"
-            why = f"selects the pods by {', '.join(labels)}, which the new ones do not have"
+            why = f"selects the pods by {', '.join(labels)}, which the new pods do not have"
             yield f"{shown} {why}: {instead}"
 
 

@@ -198,7 +198,7 @@ def _why_not(value: Any) -> str:
     kind, group_kind = kind_of(value), GroupKind.of(value)
     is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
     if not is_ours and group_kind in KINDS:
-        return f"each version needs one of its own: put a copy into a {ATTACHED}"
+        return f"each version needs its own copy: put the object into a {ATTACHED}"
     if group_kind == _STATEFUL:
         return (
             "each of its pods has its own name and claims (volumeClaimTemplates), which pods of versions"
@@ -211,7 +211,7 @@ def _why_not(value: Any) -> str:
     if is_ours:
         return ""
     if is_of_a_version(value):
-        return "it is the Deployment of a version, but its worker is missing"
+        return "it is a version's Deployment, but its worker is missing"
     if image := _own_program(value):
         return f"{image} is one of Temporal's own programs, not a worker"
     if value_at(value, "spec", "workloadRef"):

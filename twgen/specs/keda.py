@@ -33,12 +33,10 @@ _TEMPORAL = "temporal"
 _NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
 """Triggers that need no placeholders: they use a version's own pods, the time, or the ScaledObject's name."""
 METRIC_OF_ALL = Rule("metric-of-all-versions", "A metric measures all versions together, or none of them.")
-_TO_ZERO = Rule("scales-to-zero", "An idle version loses its pods, but a rollout waits for pods.")
-_SERVER = Rule(
-    "scaler-server", "KEDA asks the wrong Temporal server or namespace, or has no credentials for it."
-)
+_TO_ZERO = Rule("scales-to-zero", "An idle version scales to zero, but a rollout waits until pods are ready.")
+_SERVER = Rule("scaler-server", "KEDA queries the wrong Temporal server or namespace, or has no credentials.")
 SAME_FOR_ALL = METRIC_OF_ALL(
-    "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
+    "does not select a version, so each version scales on the total of all versions: filter by {{ .BuildID }}"
 )
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _MODIFIERS = ("advanced", "scalingModifiers")
@@ -93,11 +91,11 @@ def check_scaled_object(template: Fields, spec: Fields) -> None:
         _refuse(spec, "idleReplicaCount", f"{idle} is not below minReplicaCount ({least}): remove it")
     elif (spec.raw(rests) or 0) == 0:
         is_zero = "is 0" if spec.raw(rests) == 0 else "is 0 by default"
-        why = "so an idle version loses its pods, but a rollout waits for pods"
+        why = "so an idle version scales to zero, but a rollout waits until pods are ready"
         spec.warning(rests, _TO_ZERO(f"{is_zero}, {why}: {remedy}"))
     annotations = template.mapping("metadata").value.get("annotations")
     if isinstance(annotations, dict) and annotations.get(_PAUSED_REPLICAS) is not None:
-        why = "would keep every version at this number, even one that workflows need: remove it"
+        why = "would keep every version at this number of pods, even versions that workflows need: remove it"
         template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
     name = value_at(spec.value, *_HPA_NAME)
     if isinstance(name, str) and name and not tells_versions_apart(name):
@@ -185,8 +183,8 @@ def _why_no_formula(
     for name in _NAME.findall(bare):
         if name not in known:
             if any(trigger.get("name") == name for trigger in triggers):
-                return f"names {name}, but KEDA leaves out triggers of the types cpu and memory"
-            return f"names {name}, but no trigger has this name{did_you_mean(name, named)}"
+                return f"refers to {name}, but KEDA excludes cpu and memory triggers from formulas"
+            return f"refers to {name}, but no trigger has this name{did_you_mean(name, named)}"
     return ""
 
 
@@ -283,7 +281,7 @@ def _read(path: str, metadata: Mapping[str, Any]) -> _Metadata:
         if name == "threshold" and not finding.instead_of:  # other triggers call this field threshold
             finding = Finding(finding.path, "KEDA has no such field; did you mean targetQueueSize?")
         if name in _CREDENTIALS:
-            why = "KEDA reads it only from a TriggerAuthentication: name one in authenticationRef"
+            why = "KEDA reads this value only from a TriggerAuthentication: name one in authenticationRef"
             finding = Finding(finding.path, UNKNOWN_FIELD(why))
         elif finding.instead_of:  # a misspelled field must not also be reported as missing
             names.setdefault(finding.instead_of.rpartition(".")[2], name)
@@ -303,11 +301,11 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
             is_there = name in read.names or f"{name}FromEnv" in read.names
             yield name, "must not be empty" if is_there else REQUIRED
     for name in set(_PAIR).difference(read.pair) if read.pair else ():
-        yield name, MISSING_FIELD(f'is required with {read.pair[0]}: write "" to have it filled in')
+        yield name, MISSING_FIELD(f'is required with {read.pair[0]}: write "", which twgen fills in')
     for name in REMOVED:
         if name in read.values:
             why = (
-                "belongs to rules-based versioning: it selects no version here, and KEDA 2.21 and"
+                "belongs to rules-based versioning: it does not select a version here, and KEDA 2.21 and"
                 " later reject it"
             )
             yield name, f"{why}; {'remove it' if read.pair else _WRITE_PAIR}"
@@ -320,7 +318,7 @@ def _wrong_fields(read: _Metadata) -> Iterator[tuple[str, str]]:
     for name in ("taskQueue", _COUNTED):
         value = read.values.get(name)
         if counts in _TRUE and isinstance(value, str) and not _IN_A_QUERY.fullmatch(value):
-            yield read.names[name], f"may contain only letters, digits and - _ . / : if {_COUNTS} is set"
+            yield read.names[name], f"can contain only letters, digits and - _ . / : if {_COUNTS} is set"
     if counts in _FALSE and read.has(_COUNTED):
         yield _COUNTED, f'is rejected by KEDA unless {_COUNTS} is "true"'
 
@@ -337,12 +335,12 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)
         is_filled = may_have_placeholders(str(value)) and read.values.get(name) == sample
         if value not in (None, "") and not is_filled:
-            spec.problem(f"{path}.{name}", 'differs for each version: write "" to have it filled in')
+            spec.problem(f"{path}.{name}", 'differs for each version: write "", which twgen fills in')
     for name, wrong in _wrong_fields(read):
         if not (is_composed and (name, read.values.get(name)) == ("targetQueueSize", "0")):
             _refuse(spec, join_path(path, name), wrong)
     if not read.pair and not any(name in read.values for name in REMOVED):
-        why = f"selects no version, so KEDA counts only tasks without a version: {_WRITE_PAIR}"
+        why = f"does not select a version, so KEDA counts only unversioned tasks: {_WRITE_PAIR}"
         spec.warning(path, METRIC_OF_ALL(why))
 
 
@@ -351,7 +349,7 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
     metadata, host_port = trigger["metadata"], connection.host_port
     read = _read(path, metadata)
     if namespace != _DEFAULT_NAMESPACE and "namespace" not in read.names and not read.has("namespace"):
-        why = f"without namespace, KEDA asks Temporal namespace default, but the worker's is {namespace}"
+        why = f"without namespace, KEDA queries Temporal namespace default, but the worker uses {namespace}"
         spec.warning(f"{path}.metadata", _SERVER(f'{why}: write namespace: ""'))
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
@@ -359,13 +357,13 @@ def _warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker:
         (host, _, port), (own_host, _, own_port) = address.rpartition(":"), host_port.rpartition(":")
         why = ""
         if host.lower() == own_host.lower():
-            why = f"connection {connection.name} has port {own_port} of this host, not {port}"
+            why = f"connection {connection.name} uses port {own_port} of this host, not {port}"
         elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), namespace):
-            why = f"{address} does not know the worker's Temporal namespace {namespace}"
+            why = f"{address} does not serve the worker's Temporal namespace {namespace}"
         if why:
             spec.warning(f"{path}.metadata.endpoint", _SERVER(f"{why}: write {host_port}"))
     needs_key = is_cloud(address) or (address == host_port and connection.secret_name)
     has_key = value_at(trigger, "authenticationRef") or read.has("apiKey")
     if address and needs_key and not has_key and metadata.keys().isdisjoint(_CREDENTIALS):
-        why = f"KEDA has neither a key nor a certificate for {address}, so it scales no version"
+        why = f"KEDA has neither a key nor a certificate for {address}, so it cannot scale any version"
         spec.warning(path, _SERVER(f"{why}: name a TriggerAuthentication in authenticationRef"))

@@ -108,7 +108,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     if is_list or (is_marked(value) and "items" in value):
         # without_lists replaces a List by its items; other programs treat any object with items as a List:
         # https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/unstructured.go
-        why = "makes kubectl and Argo CD read this as a List: write kind: List, or remove them"
+        why = "makes kubectl and Argo CD treat this document as a List: write kind: List, or remove items"
         return Finding("items", "must be a list" if is_list else why)
     group = api.partition("/")[0]
     if group in _GROUPS:
@@ -196,7 +196,7 @@ def render_first(document: Document) -> str:
 
 
 def _rendering(kind: str, command: str, folder: str) -> str:
-    here = f"give only {folder}, with --input {kind} (in Argo CD the parameter input)"
+    here = f"pass only {folder}, with --input {kind} (in Argo CD, parameter input)"
     return f"{here}, or run `{command} {folder} | twgen render -`"
 
 

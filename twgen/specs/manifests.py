@@ -52,9 +52,10 @@ _ARGOCD_HOOK = Rule(
     "argocd-hook", "A hook or sync wave deletes pods in each sync, or makes a sync wait for rollouts."
 )
 _REQUEST = Rule(
-    "request-in-manifest", "A manifest would repeat a person's request to a rollout in every sync."
+    "request-in-manifest",
+    "A manifest contains a request to a rollout, so every sync would repeat the request.",
 )
-_HELM_HOOK = Rule("helm-hook", "Only Helm knows when to apply this object.")
+_HELM_HOOK = Rule("helm-hook", "A Helm hook is left out, because only Helm knows when to apply it.")
 
 
 def manifest_problems(
@@ -157,11 +158,11 @@ def marks_without_effect(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
         for name in annotations if isinstance(annotations, dict) else ():
             remedy = ""
             if name in _OF_ARGOCD:
-                remedy = "remove it; with a hook or wave, each sync would have to wait for the rollout"
+                remedy = "remove it; with hooks or waves, each sync would wait for the rollout"
             elif str(name).partition("/")[0] in _OF_RESTARTERS:
                 remedy = "write it into spec.deploymentAnnotations of a RolloutPolicy"
             if remedy:
-                why = "reaches no object, because this document is not applied"
+                why = "has no effect, because this document itself is not applied"
                 path = join_path("metadata.annotations", name)
                 yield Problem.at(worker.document, path, NO_EFFECT(f"{why}: {remedy}"))
 
@@ -172,7 +173,7 @@ def requests_in(passthrough: Iterable[Document]) -> Iterator[Problem]:
         annotations = value_at(document.value, "metadata", "annotations")
         for name in REQUEST_ANNOTATIONS:
             if isinstance(annotations, dict) and name in annotations:
-                why = "is a request to a rollout, which a manifest cannot make: remove it"
+                why = "is a request to a rollout, which must not be in a manifest: remove it"
                 yield Problem.at(document, join_path("metadata.annotations", name), _REQUEST(why))
 
 
@@ -223,7 +224,7 @@ def without_hooks_of_helm(passthrough: Iterable[Document]) -> tuple[tuple[Docume
             kept.append(document)
         elif not hooks <= _TESTS:
             why = (
-                "is left out, because kubectl and Flux would apply this hook of Helm at once"
+                "is left out, because kubectl and Flux would apply this Helm hook immediately"
                 f" ({', '.join(sorted(hooks))}): if Argo CD applies this output, set {HOOK} too"
             )
             path = join_path("metadata.annotations", HELM_HOOK)

@@ -42,12 +42,14 @@ _WITHOUT_PODS = (BUDGET, HPA)
 """Kinds of objects without pods that versions can have in addition to their Deployments."""
 _MOST_COMPARED = 100
 """A selector is compared with at most this many of the workers that have its rarest label."""
-_SCALES_ONE = Rule("scales-one-version", "An autoscaler names one Deployment, but each version has its own.")
+_SCALES_ONE = Rule(
+    "scales-one-version", "An autoscaler targets one Deployment, but each version has its own Deployment."
+)
 _GENERATED = Rule(
-    "generated-name", "kustomize has changed the name of an object, so the pods do not find it."
+    "generated-name", "kustomize has changed an object's name, but the pods still use the old name."
 )
 _VERSION_LABEL = Rule(
-    "version-label", "An object has the label of a version, so it is treated as part of it."
+    "version-label", "An object has a worker's label, so it is treated as part of a version of this worker."
 )
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
@@ -130,8 +132,8 @@ def _names_without_hash(
             places = [(kind, own, name) for own in ("", worker.namespace)]
             hashed = next((generated[place] for place in places if place in generated), "")
             if hashed and not any(place in names for place in places):
-                why = f"the pods name {kind} {name}, but its name is {hashed} here"
-                remedy = "write `configurations: [names.yaml]` into the kustomization"
+                why = f"the pods refer to {kind} {name}, but kustomize has renamed it to {hashed}"
+                remedy = "add `configurations: [names.yaml]` to the kustomization"
                 yield Problem.at(worker.document, "spec.template.spec", _GENERATED(f"{why}: {remedy}"))
 
 
@@ -180,11 +182,11 @@ def _marked(
         marks = labels if isinstance(labels, dict) else {}
         worker = named.get((namespace, str(marks.get(DEPLOYMENT_NAME_LABEL))))
         if worker:
-            whose = "its versions' budgets and metrics count these pods"
+            whose = "the budgets and metrics of the worker's versions count these pods"
             if not steps and kind.kind == "Deployment":
-                whose = "twgen treats it as one of its versions"
+                whose = "twgen treats this Deployment as one of the worker's versions"
             elif kind in _WITHOUT_PODS:
-                whose = "it is removed together with the objects of its versions"
+                whose = "this object is removed together with the objects of the worker's versions"
             message = f"is the label of worker {worker.worker_deployment}, so {whose}"
             and_other = f" with {BUILD_ID_LABEL}" if BUILD_ID_LABEL in marks else ""
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
@@ -284,7 +286,7 @@ def collisions(
         possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
         if GroupKind(group, kind) in CLUSTER_SCOPED:
             possible = [""]
-        remedy = "remove or rename this one"
+        remedy = "remove or rename this object"
         objects = [GeneratedObject(group, kind, place, name, "", remedy, document) for place in possible]
         first = next((seen[item[:4]] for item in objects if item[:4] in seen), None)
         if first:

@@ -44,13 +44,13 @@ from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
 
 _GIVEN_WITH = {
-    kinds.SNAPSHOT: ": give it with --snapshot, and the folder of the specs as PATH",
-    kinds.OPERATOR_CONFIG: ": give it with --operator-config",
+    kinds.SNAPSHOT: ": pass it with --snapshot, and the specs' folder as PATH",
+    kinds.OPERATOR_CONFIG: ": pass it with --operator-config",
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 _RENDERED = (
     "is output of `twgen render` (see its label app.kubernetes.io/managed-by or twgen.io/rollout):"
-    " keep it out of the folder of the specs"
+    " keep it out of the specs' folder"
 )
 _NOT_A_SPEC = Rule(
     "not-a-spec", "twgen does not read this document as a spec, or leaves it out of its output."
@@ -62,7 +62,7 @@ _CONFLICT = Rule("conflicting-templates", "Two attached objects would control th
 _NO_WORKER = Rule("unknown-worker", "A template or policy names a worker that is not among the documents.")
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 _REFERENCES = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
-_REMEDY = ": write the name of an existing worker, give its file too, or remove this document"
+_REMEDY = ": write the name of an existing worker, pass the worker's file too, or remove this document"
 
 
 _Connections = Mapping[tuple[str, str], Mapping[str, Connection]]
@@ -311,7 +311,8 @@ def _connection_of(
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
     advice = (
-        did_you_mean(name, chain.from_iterable(here)) or ": give its file too, or put it next to the spec"
+        did_you_mean(name, chain.from_iterable(here))
+        or ": pass its file too, or put the file next to the spec"
     )
     if of_kinds == (kinds.CLUSTER_CONNECTION,):
         wanted = f"{kinds.CLUSTER_CONNECTION} {quoted(name)}"
@@ -319,7 +320,7 @@ def _connection_of(
         wanted = f"{kinds.CONNECTION} {quoted(name)} in namespace {quoted(namespace)}"
         elsewhere = [place for (_, place), known in connections.items() if place and name in known]
         if elsewhere:
-            advice = f"; the one in namespace {quoted(min(elsewhere))} is only for workers there"
+            advice = f"; the Connection in namespace {quoted(min(elsewhere))} is only for workers there"
     return f"there is no {wanted} among the documents{advice}"
 
 
@@ -340,7 +341,7 @@ def _left_out(documents: _Sorted) -> Iterable[Problem]:
     for document in documents.unmarked:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):
-            helm = "; Helm values are for `helm template`" if file.stem.startswith("values") else ""
+            helm = "; Helm values are only for `helm template`" if file.stem.startswith("values") else ""
             yield Problem.at(document, "", _NOT_A_SPEC(f"{kinds.why_left_out(document.value)}{helm}"))
 
 
@@ -370,7 +371,11 @@ def _note_orphans(
             continue
         similar = did_you_mean(worker, (name for place, name in workers if place == spec.namespace))
         elsewhere = sorted(place for place, name in workers if name == worker)
-        hint = f"; there is one in namespace {quoted(elsewhere[0])}" if elsewhere else similar or _REMEDY
+        hint = (
+            f"; there is a worker with this name in namespace {quoted(elsewhere[0])}"
+            if elsewhere
+            else similar or _REMEDY
+        )
         message = f"there is no worker {quoted(worker)} in namespace {quoted(spec.namespace)}"
         note = spec.fields.problem if workers else spec.fields.warning
         note(f"{path}.name", _NO_WORKER(f"{message} among the documents{hint}"))

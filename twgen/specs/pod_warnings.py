@@ -40,12 +40,16 @@ _HASH = "pod-template-hash"
 """The label that a Deployment adds to the pods of each pod template."""
 _LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 _UNTIL = " until it is drained"
-_PROBE = Rule("probe-port", "A probe uses a port that its container does not name, so it always fails.")
+_PROBE = Rule(
+    "probe-port", "A probe always fails, because its container has no port with the probe's port name."
+)
 _INVISIBLE = Rule(
-    "invisible-character", "A text contains an invisible character, so it is not the text that it shows."
+    "invisible-character", "A text contains an invisible character, so it differs from what you see."
 )
 _APART = Rule("versions-kept-apart", "A new version's pods cannot start while an old version has pods.")
-_NO_LABEL = Rule("missing-label", "A variable refers to a label that the pods do not have, so it is empty.")
+_NO_LABEL = Rule(
+    "missing-label", "A variable is empty, because it refers to a label that the pods do not have."
+)
 _SPREAD = Rule(
     "pod-spread", "A spread constraint selects none of the worker's own pods, so they are not spread."
 )
@@ -86,7 +90,7 @@ def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, M
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
             amount = str(amounts["cpu"])
             meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
-            why = f"is {int(cores)} whole cores: write {meant} for thousandths of a core"
+            why = f"is {int(cores)} whole cores: write {meant} for millicores"
             yield f"resources.{field}.cpu", UNLIKELY(why)
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe, action in product(_PROBES, _ACTIONS):
@@ -242,7 +246,7 @@ def warn_of_claims(
             if _OF_ONE_POD in modes:
                 why = f"{_OF_ONE_POD}, so no pod of a new version starts while an old version has one"
             elif _OF_ONE_NODE in modes and not may_be_shared:
-                so = "so a new version's pods start only on the node of the old version's pods"
+                so = "so a new version's pods can start only on the node of the old version's pods"
                 why = f"{_OF_ONE_NODE}, {so}"
             if why:
                 place = f"template.spec.volumes[{index}].persistentVolumeClaim.claimName"

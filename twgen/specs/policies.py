@@ -43,16 +43,12 @@ BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
 """A whole number of bytes, with the common suffixes of a quantity."""
 _MOST_BYTES = 10 * 2**30
 """A volume of this size still fits on every node."""
-_ROLLBACK = Rule(
-    "rollback-window", "Workflows would end before the rollback window of their version is over."
-)
+_ROLLBACK = Rule("rollback-window", "Workflows would end before their version's rollback window is over.")
 _HISTORY = Rule("no-history", "Without a source of old manifests, only prune protection keeps old versions.")
-_VERSIONS = Rule("one-version", "A new version needs room next to the current one.")
-_IDENTITY = Rule("identity-pattern", "Manager identities are compared as they are, not as patterns.")
+_VERSIONS = Rule("one-version", "The limit leaves no room for a new version next to the current version.")
+_IDENTITY = Rule("identity-pattern", "Manager identities are compared literally, not as patterns.")
 _REPLAY = Rule("replay-without-job", "Without an image, no Job can run the replay, so the rollout waits.")
-_PROMETHEUS = Rule(
-    "unusable-prometheus", "The rollout may not use this Prometheus server, so the ramp waits."
-)
+_PROMETHEUS = Rule("unusable-prometheus", "The rollout cannot use this Prometheus server, so the ramp waits.")
 _ENDS = {BatchAction.CANCEL, BatchAction.TERMINATE}
 _CONTAINER = "Container"
 _FIELDS = ("image", "resources", "env")
@@ -91,7 +87,7 @@ def _check_entry(fields: Fields, entry: DrainingEntry) -> None:
         fields.problem("signalName", "must not be empty" if fields.has("signalName") else REQUIRED)
     for name in ("signalName", "signalInput"):
         if action is not BatchAction.SIGNAL and fields.has(name):
-            fields.problem(name, f"belongs to Signal, not to {action}")
+            fields.problem(name, f"is only for action Signal, not for {action}")
     # these actions cannot be undone, so the spec must confirm them
     if action in _ENDS and not entry.allow_termination:
         fields.problem("action", f"{action} ends workflows: set `allowTermination: true` in the same entry")
@@ -263,7 +259,7 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
         names = of_policy.get(id(spec.document))
         if names and all(names):
             why = f"attached template {names[0]} sets the replicas of draining versions too"
-            remedy = "remove one, or give the template twgen.io/when"
+            remedy = "remove one of the two, or annotate the template with twgen.io/when"
             spec.fields.warning("drainingReplicas", NO_EFFECT(f"has no effect: {why}; {remedy}"))
 
 
@@ -304,7 +300,7 @@ def check_credential_containers(policies: Iterable[SpecDocument], workers: Itera
         if set(holders) <= set(known):
             for worker, names in names_of.items():
                 if set(holders).isdisjoint(names):
-                    why = f"names no container of {worker}, which would get no credentials"
+                    why = f"contains no container of {worker}, which would get no credentials"
                     spec.fields.problem("credentialContainers", why)
 
 
@@ -344,7 +340,7 @@ def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
             remedy = (
                 "set rollout.image in the operator's configuration, or the rollouts that need it will wait"
             )
-            yield Problem.at(policy.document, "spec.replay", _REPLAY(f"no Job runs it: {remedy}"))
+            yield Problem.at(policy.document, "spec.replay", _REPLAY(f"no Job runs the replay: {remedy}"))
 
 
 def unusable_prometheus(

@@ -71,9 +71,12 @@ _OTHERWISE = {
         "spec.deployment.labels": ("", _OF_DEPLOYMENTS),
         "spec.deployment.annotations": ("", _OF_DEPLOYMENTS),
         "spec.deploymentLabels": ("", _OF_DEPLOYMENTS),
-        "spec.deployment.spec": ("spec.deployment.template", "write its fields in spec.deployment itself"),
+        "spec.deployment.spec": ("spec.deployment.template", "write its fields directly in spec.deployment"),
         "spec.deploymentStrategy": ("", "write spec.deployment.strategy"),
-        "spec.strategy": ("", "write spec.deployment.strategy; spec.rollout.strategy says how traffic moves"),
+        "spec.strategy": (
+            "",
+            "write spec.deployment.strategy; spec.rollout.strategy controls how traffic moves",
+        ),
         "spec.revisionHistoryLimit": ("", "write spec.deployment.revisionHistoryLimit"),
         "spec.drainingReplicas": ("", "set drainingReplicas in a RolloutPolicy"),
         "spec.sunset.drainingReplicas": ("", "set drainingReplicas in a RolloutPolicy"),
@@ -168,7 +171,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         written = metadata.raw("name")
         if isinstance(written, str) and "." in written:
             instead = quoted(written.replace(".", "-"))
-            metadata.problem("name", f"Temporal rejects a dot in the name of a worker: write {instead}")
+            metadata.problem("name", f"Temporal rejects dots in the names of workers: write {instead}")
         name = metadata.text("name", LABEL, required=True)
     else:
         name = metadata.text("name", NAME, required=True)
@@ -176,7 +179,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     if kind.name != kinds.CLUSTER_CONNECTION:
         namespace = metadata.text("namespace", LABEL)
         if not namespace and not rule.default:
-            metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
+            metadata.problem("namespace", "is missing: write it here, or pass -n NAMESPACE")
         if namespace and rule.only and namespace != rule.default:
             not_own = f"{quoted(namespace)} is not {rule.default!r}, the application's own namespace"
             metadata.problem("namespace", not_own)
@@ -266,7 +269,7 @@ def _without_overridden_numbers(document: Document, findings: Findings) -> dict[
             finding = Finding(f"spec.{name}", why)
         else:
             other = DocumentPath(document, path_in_file(document, f"spec.{name}"))
-            message = NO_EFFECT(f"overrides spec.{name}: remove the other, at")
+            message = NO_EFFECT(f"overrides spec.{name}: remove that field, at")
             finding = Finding(deployment.at(name), message, other)
         findings.warnings.append(finding)
     return value

@@ -48,9 +48,9 @@ _OF_CHART = re.compile(r".+-v?\d+\.\d+\.\d+.*")
 """A chart's name and version, as in the `chart` label of old Helm charts."""
 Values = Mapping[str, str | None]
 """Variables' values by name. None means that only the cluster knows the value."""
-_CHART_LABEL = Rule("chart-label", "Each release of the chart changes this label, and with it the build ID.")
+_CHART_LABEL = Rule("chart-label", "Each Helm chart release changes this label, and with it the build ID.")
 _REFERENCE_LEFT = Rule("unfilled-reference", "Kubernetes does not replace a reference to a variable.")
-MOVABLE_TAG = Rule("movable-tag", "An image tag can move: the image changes, but the build ID does not.")
+MOVABLE_TAG = Rule("movable-tag", "An image tag can move to another image, but the build ID stays the same.")
 _IMAGE = Rule("image", "A node cannot pull this image.")
 
 
@@ -113,7 +113,7 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
                 spec.mapping("template").problem(place, SET_BY_TWGEN(f"is set {how}: remove it"))
     for name, value in (metadata.get("labels") or {}).items():
         if name == CHART or (name == "chart" and _OF_CHART.fullmatch(str(value))):
-            why = "changes with each release of the chart, so each one makes a new version of the same code"
+            why = "changes with each chart release, so each release makes a new version of the same code"
             place = join_path("metadata.labels", name)
             spec.mapping("template").warning(place, _CHART_LABEL(f"{why}: leave it out"))
     if PAUSED in (metadata.get("annotations") or {}):
@@ -132,7 +132,7 @@ def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injectio
                     why = f"{f'twgen sets {name}' if name in added else f'{name} is set'} after it"
                 elif name in injected.names:
                     why = f"twgen does not set {name} in init containers"
-                warning = f"$({name}) is not filled in: {why}, so the program gets this text unchanged"
+                warning = f"$({name}) is not replaced: {why}, so the program gets this text unchanged"
                 path.warning(f"{field}[{index}].{place}", _REFERENCE_LEFT(warning))
 
 
@@ -196,7 +196,7 @@ def why_no_image(image: str) -> str:
     if image != image.strip() or not (image.isascii() and image.isprintable()):
         wrong = "is not an image: use only letters, digits and - _ . / : @"
     elif not is_image(image) and is_image(image.lower()):
-        wrong = "is not an image: only its registry and its tag may have capital letters"
+        wrong = "is not an image: only its registry and its tag can have capital letters"
     else:
         return ""
     return f"{quoted(image)} {wrong}"

@@ -74,7 +74,7 @@ def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterato
     if worker.build_id and is_same_for_all and not selects({"matchExpressions": expressions}, own):
         yield (
             "selector.matchExpressions",
-            "match no pod of the worker, so the budget protects none: remove them",
+            "match no pod of the worker, so the budget protects no pods: remove them",
         )
     if warning_of_limit(spec):
         return
@@ -181,7 +181,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
     running = list(running_containers(pod))
     for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
         if only and not any(container.get("name") == only for _, container in running):
-            why = f"there is no {quoted(only)}, but {autoscaler.name} scales on its {resource}"
+            why = f"there is no container {quoted(only)}, but {autoscaler.name} scales on its {resource}"
             yield "containers", _UNMEASURED(why)
         for place, container in running:
             asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
@@ -226,7 +226,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
             every = ", ".join(AttachedWhile)
             wrong = f"{quoted(word)} is not one of {every}{did_you_mean(word, AttachedWhile)}"
             if not word:
-                fault = "has a comma too many" if written.strip() else "is empty"
+                fault = "has an extra comma" if written.strip() else "is empty"
                 wrong = f"{fault}: write one or more of {every}, or remove it"
             spec.findings.problem(_WHEN_PATH, wrong)
     return frozenset(words)

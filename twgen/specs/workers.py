@@ -53,10 +53,10 @@ from twgen.versioning.stored_form import stored_template, template_json
 
 _CONNECTION = Rule("unknown-connection", "A worker names a connection that is not among the documents.")
 _BUILD_ID = Rule(
-    "custom-build-id", "A custom build ID is changed or ignored, because it is not a valid label."
+    "custom-build-id", "A custom build ID is changed or ignored, because it is not a valid label value."
 )
-_CLOUD = Rule("cloud-namespace", "Temporal Cloud does not have this namespace at this address.")
-_HOOK_LIMIT = Rule("hook-time-limit", "A rollout by hook can take longer than one sync waits for it.")
+_CLOUD = Rule("cloud-namespace", "Temporal Cloud does not serve this namespace at this address.")
+_HOOK_LIMIT = Rule("hook-time-limit", "A rollout in a hook can take longer than one sync waits for it.")
 _NO_PODS = Rule("no-pods", "A worker without pods runs no workflows.")
 _ROUNDED = Rule("rounded-percentage", "The controller and twgen would ramp to different percentages.")
 _GROUP = CONTROLLER_API.partition("/")[0]
@@ -89,7 +89,7 @@ class ObjectReference:
     api_group: Annotated[bool, _API_GROUP, Hint(_GROUP)]
     """The API group of the connection's kind."""
     namespace: Any = None
-    """Must be absent: a Connection belongs to the worker's namespace, a ClusterConnection to none."""
+    """Must be absent: a Connection is in the worker's namespace, and a ClusterConnection in no namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
         options.warning("connectionRef", NO_EFFECT(message))
     is_long = worker.rollout.strategy is Strategy.MANUAL or worker.rollout.pauses >= worker.policy.hold_for
     if worker.policy.driver is Driver.HOOK and is_long:
-        message = "can take longer than holdFor of its RolloutPolicy, and then only another sync continues it"
+        message = "can take longer than its RolloutPolicy's holdFor, and then only another sync continues it"
         spec.warning("rollout", _HOOK_LIMIT(f"{message}: driver Job has no such limit"))
     autoscalers = [item for item in worker.attached if item.autoscales]
     # spec.replicas still applies to versions that do not get the autoscaler
@@ -265,7 +265,7 @@ def _check_reference(fields: Fields, reference: ConnectionReference) -> None:
         if fields.has(name):
             fields.problem(name, CONFLICT(f"conflicts with objectRef: write only objectRef.{name}"))
     if reference.object_ref.namespace is not None:
-        where = f"a {CONNECTION} is in the worker's namespace, a {CLUSTER_CONNECTION} in none"
+        where = f"a {CONNECTION} belongs to the worker's namespace; a {CLUSTER_CONNECTION} is cluster-scoped"
         fields.problem("objectRef.namespace", f"must be left out: {where}")
 
 
@@ -324,7 +324,7 @@ def _check_rollout(fields: Fields, rollout: Rollout) -> None:
     if rollout.strategy is Strategy.PROGRESSIVE and not rollout.steps:
         fields.problem("steps", MISSING_FIELD("is required: Progressive needs at least one step"))
     elif rollout.steps and rollout.strategy is Strategy.MANUAL:
-        why = "are taken only by `twgen promote`: strategy Manual moves no traffic by itself"
+        why = "are used only by `twgen promote`: strategy Manual moves no traffic automatically"
         fields.warning("steps", NO_EFFECT(why))
     elif rollout.steps and rollout.strategy is Strategy.ALL_AT_ONCE:
         why = f"have no effect: strategy {rollout.strategy} has no steps"
@@ -344,13 +344,13 @@ def _check_step(fields: Fields, step: RolloutStep) -> None:
         rounded = f"the controller would round {step.percentage:g} down to {int(step.percentage)}"
         fields.warning("rampPercentage", _ROUNDED(rounded))
     if fields.has("gate"):
-        wrong = "is not read: write the gate of a step in spec.steps of a RolloutPolicy"
+        wrong = "is not read: write a step's gate in spec.steps of a RolloutPolicy"
         fields.problem("gate", UNKNOWN_FIELD(wrong))
 
 
 def _check_gate(fields: Fields, gate: Gate) -> None:
     if fields.has("input") and fields.has("inputFrom"):
-        fields.problem("inputFrom", CONFLICT("a gate has input or inputFrom, not both"))
+        fields.problem("inputFrom", CONFLICT("a gate can have input or inputFrom, but not both"))
     encoding = gate.encoding
     if encoding is Encoding.BINARY_MESSAGE and not gate.message_type:
         fields.problem("messageType", "must not be empty" if fields.has("messageType") else REQUIRED)

@@ -44,7 +44,7 @@ def described_template(spec: WorkerSpec) -> dict[str, Any]:
 
 
 def holders_wanted(spec: WorkerSpec) -> frozenset[str] | None:
-    """The only containers of the target that its policy gives credentials; None if all containers get them."""
+    """The only containers of the target that get credentials from its policy; None if all of them do."""
     wanted = spec.policy.credential_containers
     if wanted is None:
         return None

@@ -34,7 +34,7 @@ def test_containers_of_the_worker_are_taken() -> None:
         (found(), ": must not be empty"),
         (found("worker", "worker"), "[1]: 'worker' appears twice"),
         (found("nothing", of=""), "[0]: 'nothing' is not a container of any of its workers"),
-        (found("worker", of=""), ": names no container of other, which would get no credentials"),
+        (found("worker", of=""), ": contains no container of other, which would get no credentials"),
     ],
 )
 def test_container_that_a_worker_lacks_is_a_problem(specs: Any, wrong: str) -> None:

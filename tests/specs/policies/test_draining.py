@@ -63,7 +63,10 @@ CONSENT = "ends workflows: set `allowTermination: true` in the same entry"
         ),
         (f"spec.draining[0].action: {UNPROVEN}: {REMEDY}", [without(MOVE, "withoutReplay")]),
         ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),
-        ("spec.draining[0].signalName: belongs to Signal, not to Move", [{**MOVE, "signalName": "stop"}]),
+        (
+            "spec.draining[0].signalName: is only for action Signal, not for Move",
+            [{**MOVE, "signalName": "stop"}],
+        ),
         (f'spec.draining[0].workflowTypes[0]: "a\'b" {NO_TYPE}', [{**TERMINATE, "workflowTypes": ["a'b"]}]),
         ("spec.draining[0].workflowTypes: must not be empty", [{**TERMINATE, "workflowTypes": []}]),
         ("spec.draining: has 11 entries: at most 10 are allowed", [SIGNAL] * 11),

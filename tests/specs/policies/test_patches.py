@@ -61,7 +61,7 @@ def test_field_that_is_not_written_is_not_patched() -> None:
     [
         ({"replicas": 1}, "buildID", "is required"),
         (patch(buildID="2026-11-21T05:24:15Z", replicas=1), "buildID", "is not a valid build ID: letters"),
-        (of_container(image="Payments:v1"), "containers[0].image", "only its registry and its tag may have"),
+        (of_container(image="Payments:v1"), "containers[0].image", "only its registry and its tag can have"),
         (of_container(image="payments:${TAG}"), "containers[0].image", "a variable that was not filled in"),
         (patch(containers=[IMAGE, IMAGE]), "containers[1].name", "'w' appears twice: merge the two entries"),
         (
@@ -131,7 +131,7 @@ def test_resources_of_a_mistaken_unit_and_hidden_characters_are_warned_of_as_in_
     assert told(parsed(worker(), CONNECTION, patches(mistaken)).warnings) == [
         (
             "spec.patches[0].containers[0].resources.requests.cpu: is 500 whole cores: write"
-            " 500m for thousandths of a core"
+            " 500m for millicores"
         ),
         (
             "spec.patches[0].containers[0].env[0].value:"

@@ -90,13 +90,13 @@ PORT_NAME = form(
     15,
     "a port name: lower-case letters (at least one) and digits, and single - between them",
 )
-VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters except =")
+VARIABLE_NAME = form(r"[ -<>-~]+", 2**20, "a variable name: printable ASCII characters except =")
 CONFIG_KEY = form(
     r"(?!\.\.)(?!\.$)[-._a-zA-Z0-9]+",
     _LONGEST_SUBDOMAIN,
-    "a key: letters, digits, -, _ and ., but no .. at its start",
+    "a key: letters, digits, -, _ and ., without .. at the start",
 )
-HEADER_NAME = form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
+HEADER_NAME = form(r"[-A-Za-z0-9]+", 2**20, "an HTTP header name: letters, digits and -")
 PATH_SEGMENT = form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., or contain / or %")
 _FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
 PORT = Range(1, 65535)

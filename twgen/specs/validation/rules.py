@@ -188,7 +188,7 @@ def _field_reference(reference: Struct, fields: frozenset[str], steps: Steps) ->
     if subscripted := re.fullmatch(_SUBSCRIPTED, path):
         wrong = qualified_name(subscripted["key"].lower())
         if subscripted["field"] not in {"metadata.annotations", "metadata.labels"}:
-            wrong = "only metadata.annotations and metadata.labels have keys"
+            wrong = "keys are only allowed for metadata.annotations and metadata.labels"
         if wrong:
             yield (*steps, "fieldPath"), wrong
     elif path not in fields:
@@ -304,9 +304,9 @@ def _toleration(struct: Struct) -> Wrong:
     if struct.get("key") and (wrong := qualified_name(struct["key"])):
         yield ("key",), wrong
     if not struct.get("key") and operator != "Exists":
-        yield ("operator",), "must be Exists: there is no key"
+        yield ("operator",), "must be Exists if there is no key"
     if "tolerationSeconds" in struct and struct.get("effect") != "NoExecute":
-        yield ("effect",), "must be NoExecute with tolerationSeconds"
+        yield ("effect",), "must be NoExecute if tolerationSeconds is set"
     if operator == "Exists" and value:
         yield ("value",), "must be left out: the operator is Exists"
     if operator == "Equal" and (wrong := checks.LABEL_VALUE(value)):
