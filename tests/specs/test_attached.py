@@ -103,8 +103,8 @@ def test_kind_without_a_namespace_is_refused_also_where_the_operator_allows_it(a
     (problem,) = parsed(template, GroupKind.of(template)).problems
     assert problem.path == "spec.template.kind"
     assert problem.message == (
-        f"{GroupKind.of(template)} is cluster-scoped, but a version's copy must be in its"
-        " namespace: keep it next to the specs, as a plain manifest"
+        f"{GroupKind.of(template)} is cluster-scoped, but a version's copy must be"
+        " namespaced: keep it next to the specs, as a plain manifest"
     )
 
 

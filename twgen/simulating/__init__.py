@@ -1,1 +1,1 @@
-"""Simulates Temporal, a cluster and the clock. It is pure: it reads and renders nothing."""
+"""Simulates Temporal, a cluster and the clock. The package is pure: it does no input or output."""

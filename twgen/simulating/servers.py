@@ -174,7 +174,7 @@ class TemporalModel:
     def advance(self, now: datetime) -> None:
         """Set the clock.
 
-        Gates end, the routing reaches every task queue, and draining versions without workflows are drained.
+        Due gates end, routing changes reach every task queue, and draining versions without workflows drain.
         """
         self.now = now
         reached = self._reaches_task_queues_at()

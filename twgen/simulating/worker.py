@@ -276,5 +276,5 @@ class SimulatedWorker:
     def _route(self, change: RoutingPlan) -> None:
         if change.action is RoutingAction.SET_CURRENT:
             self.temporal.set_current(change.build_id or "")
-        else:  # to end a ramp, the model ramps to no version at 0%
+        else:  # in the model, a ramp to no version at 0% ends the ramp
             self.temporal.set_ramp(change.build_id or "", change.percentage or 0)

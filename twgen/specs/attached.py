@@ -187,7 +187,7 @@ def cluster_scoped_templates(
 
 def _why_cluster_scoped(kind: GroupKind) -> str:
     """The reason why objects of a cluster-scoped kind cannot be attached."""
-    why = "is cluster-scoped, but a version's copy must be in its namespace"
+    why = "is cluster-scoped, but a version's copy must be namespaced"
     return f"{kind} {why}: keep it next to the specs, as a plain manifest"
 
 

@@ -87,7 +87,7 @@ class Fields:
     ) -> Any:
         """The value of a field, or the default if the field is absent or invalid.
 
-        `hint` ends the message about an absent required field.
+        `hint` is appended to the message about an absent required field.
         """
         value = self.raw(name)
         if value is None:
@@ -143,7 +143,7 @@ class Fields:
             yield Fields(item, path, self.findings)
 
     def close(self, *also: str, elsewhere: str = "") -> None:
-        """Report each field as unknown that was not read and is not in `also`.
+        """Report as unknown each field that was not read and is not in `also`.
 
         `elsewhere` is the mapping in which a field probably belongs, if no field here has a similar name.
         """

@@ -255,7 +255,7 @@ def _is_ours(mount: Mapping[str, Any]) -> bool:
 
 
 def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
-    """The container without these variables. References to them are replaced by their values."""
+    """The container without these variables. References to these variables are replaced by their values."""
     kept, before = [], dict[str, str | None]()
     for variable in container.get("env") or ():
         name, text = str(variable.get("name")), variable.get("value")

@@ -60,11 +60,11 @@ class Imported(NamedTuple):
     missing: tuple[str, ...] = ()
     """Sentences about fields that a person must fill in or check."""
     is_whole: bool = True
-    """Whether the spec is complete. If a person must complete it, an existing file is not overwritten."""
+    """Whether the spec is complete. An incomplete spec does not overwrite an existing file."""
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """The kind, namespace and name."""
+        """The spec's kind, namespace and name."""
         return identity_of(self.document)
 
 
@@ -122,8 +122,8 @@ def _of_people(texts: Manifest | None) -> dict[str, Any]:
 def specs_of(running: Running, namespace: str, addresses: set[str]) -> Iterator[Imported]:
     """The specs of a worker, its Connection and its attached objects. A person may have to complete them.
 
-    `addresses` has the addresses of all workers in the namespace. If they differ, each worker gets its own
-    Connection.
+    `addresses` has the addresses of all workers in the namespace. If the addresses differ, each worker gets
+    its own Connection.
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]

@@ -201,7 +201,7 @@ def _why_not(value: Any) -> str:
         return f"each version needs its own copy: put the object into a {ATTACHED}"
     if group_kind == _STATEFUL:
         return (
-            "each of its pods has its own name and claims (volumeClaimTemplates), which pods of versions"
+            "each of its pods has its own name and claims (volumeClaimTemplates), which a version's pods"
             f" cannot have: if the worker needs neither, copy its spec.template into a {WORKER}"
         )
     if not is_ours and group_kind not in {_DEPLOYMENT, ROLLOUT}:

@@ -97,7 +97,7 @@ def names_of_kind(kind: str) -> tuple[str, ...]:
 def wrong_kind(value: dict[str, Any]) -> Finding | None:
     """The problem with the apiVersion or kind of a document that is meant for twgen but cannot be read.
 
-    None if the document can be read, or is not meant for twgen.
+    Returns None if the document can be read, or is not meant for twgen.
     """
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):

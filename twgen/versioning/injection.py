@@ -51,8 +51,10 @@ DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
 In older sets, the address variable has another name.
 """
 TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
-"""The variable for a spec's `taskQueue`. It is part of the pod template, whichever set of variable names
-(`environment`) the policy selects."""
+"""The variable for a spec's `taskQueue`.
+
+The variable is part of the pod template, whichever set of variable names (`environment`) the policy selects.
+"""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"

@@ -27,7 +27,7 @@ class StructField(NamedTuple):
     """One field of a struct.
 
     `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity, object (with any fields) or
-    the name of a struct. The prefix `[]` means a list, and `{}` a map. Only tools handle object. `written`
+    the name of a struct. The prefix `[]` means a list, and `{}` a map. Only tools support object. `written`
     says when Go's encoder writes the field: `set` (if it is present), `filled` (unless it is the zero value),
     `always` (as the zero value if it is absent) or `orNull` (as null if it is absent).
     """
@@ -263,7 +263,7 @@ _HTML_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2
 def template_json(stored_template: dict[str, Any]) -> str:
     """Return Go's JSON of a pod template: fields in Go's order, canonical quantities, map keys sorted.
 
-    `stored_template` is `Stored.value` of a template without problems. It is not checked again.
+    `stored_template` is `Stored.value` of a template without problems. The template is not checked again.
     """
     text = _encoder(POD_TEMPLATE)(stored_template)
     for character, escape in _HTML_ESCAPES.items():

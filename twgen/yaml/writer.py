@@ -1,4 +1,4 @@
-"""The only YAML writer. It uses block style and no aliases, and all YAML readers agree on its output."""
+"""The only YAML writer. Its output has block style and no aliases, and all YAML readers agree on it."""
 
 import json
 import re
