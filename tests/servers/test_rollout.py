@@ -16,6 +16,7 @@ from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
 from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, on_both_servers, until
 from tests.servers.workflows import events_of, start
+from tests.terminal import terminal
 
 pytestmark = pytest.mark.server
 A_WRITE = MANAGER.encode()
@@ -183,6 +184,16 @@ def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
         assert ended.code == 0, ended
         return True
 
+    def asked() -> bool:
+        """A person at a terminal declines."""
+        command = (TWGEN, "retire", story.folder, *OPTIONS)
+        with terminal(command, story.folder, 200, ENVIRONMENT) as shown:
+            shown.types("n\n")
+            assert (shown.end(), "[y/N]" in shown.text) == (1, True), shown.text
+        return True
+
+    eventually(asked, SOON)
+    assert story.shares() == {"v1": 100}
     eventually(retired, SOON)
     assert story.shares() == {"v1": 0}
     assert story.run("rollout", "--once").code == 0

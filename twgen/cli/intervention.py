@@ -31,13 +31,13 @@ from twgen.reporting.json_text import json_text
 from twgen.reporting.status.lines import state_lines
 from twgen.versioning.names import replay_selector, rollout_selector
 
-_common = options("dry_run", "yes", "worker", *MEASURING, *INPUT, *NAMES, "quiet")
+_common = options("dry_run", "worker", *MEASURING, *INPUT, *NAMES, "quiet")
 
 
 @click.command(cls=Grouped)
 @paths_or_name_argument
 @output_option("text", "json")
-@options("full", "skip_gate")
+@options("full", "skip_gate", "yes")
 @_common
 def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     """Move a rollout to its next step now, even if its pause is not over.
@@ -55,16 +55,19 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate), asks)
 
 
-def _command(decide: Callable[[Target], Intervention], verb: Verb | None, text: str) -> click.Command:
-    """A command that has only the options that all these commands share."""
+def _command(
+    decide: Callable[[Target], Intervention], verb: Verb | None, text: str, *, asks: str = ""
+) -> click.Command:
+    """A command that has only the options that all these commands share, and `--yes` if it asks."""
 
     @click.command(cls=Grouped, help=text)
     @paths_or_name_argument
     @output_option("text", "json")
+    @options(*(["yes"] if asks else []))
     @_common
     def command(**params: Any) -> None:
         if not by_name.request(params, verb):
-            _intervene(params, decide)
+            _intervene(params, decide, asks)
 
     return command
 
@@ -116,14 +119,15 @@ retire = _command(
     None,
     """Send all new workflows to unversioned workers, so that every version drains.
 
-    The command is refused unless unversioned workers poll the same task queues as the current version. To
-    undo it, run `twgen resume` and then a rollout. The rollout of a new build ID undoes it too, so do not
-    commit one too early.
+    The command is refused unless unversioned workers poll the same task queues as the current version. On a
+    terminal, it asks for confirmation. To undo it, run `twgen resume` and then a rollout. The rollout of a
+    new build ID undoes it too, so do not commit one too early.
 
     \b
     twgen retire . --worker payments
     twgen drain .
     """,
+    asks="all traffic at once",
 )
 
 
