@@ -1,22 +1,22 @@
-"""The expected errors. Each exit code has its own class."""
+"""The expected errors. Each exit code has its own exception class."""
 
 from collections.abc import Iterable
 
 
 class TwgenError(Exception):
-    """An expected failure. The message is one line for people, and the class determines the exit code."""
+    """An expected failure. The message is one line, and the class determines the exit code."""
 
     exit_code = 70
 
 
 class NegativeAnswer(TwgenError):
-    """The answer is negative: problems were found, a gate failed, or changes are pending."""
+    """The command found problems or pending changes, or a gate failed."""
 
     exit_code = 1
 
 
 class InvalidInput(TwgenError):
-    """The command line, or a document that it names, is invalid."""
+    """The command line, or a document named on it, is invalid."""
 
     exit_code = 2
 
@@ -48,7 +48,7 @@ class OwnedBySomebodyElse(TwgenError):
 
 
 def first_failure(failure: BaseException) -> BaseException:
-    """The first failure in an exception group. Any other exception is returned unchanged."""
+    """The first failure in an exception group. An exception that is not a group is returned unchanged."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure

@@ -29,11 +29,11 @@ CALL: Call[str] = Call(WORKER, "GetSystemInfo", {}, str)
 @pytest.mark.parametrize(
     ("via", "place", "advice"),
     [
-        ({}, "", "check the address of connection 'here'; from outside its network, forward a port and give"),
+        ({}, "", "check the address of connection 'here'; from outside its network, forward a port and pass"),
         (
             {HERE.host_port: "127.0.0.1:1"},
             " via 127.0.0.1:1",
-            "is the port that --via names still forwarded?",
+            "is the port forwarding for --via still running?",
         ),
     ],
 )

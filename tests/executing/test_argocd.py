@@ -69,7 +69,7 @@ def test_no_more_than_twenty_applications_are_refreshed_in_a_minute_and_each_has
             numbers.append(len(served.refreshed))
         assert numbers == [20, 20, 30, 30]
         assert len({*served.refreshed}) == 30
-    limit = "at most 20 applications are refreshed in a minute: 10 more must wait for the next check"
+    limit = "at most 20 applications are refreshed per minute: 10 more must wait for the next check"
     assert said.count(limit) == 2
 
 

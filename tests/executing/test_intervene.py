@@ -198,7 +198,7 @@ def test_change_that_another_client_has_undone_since_is_not_recorded() -> None:
     assert written == ["SetRamp by old"]
     assert (
         person.said[-1]
-        == "could not record the change of traffic for v3: its routing or its intent has changed since then"
+        == "could not record the routing change for v3: its routing or its intent has changed since then"
     )
 
 

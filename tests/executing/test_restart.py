@@ -14,7 +14,7 @@ from twgen.versioning.names import rollout_selector
 
 ENDED = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
 LATE = "Kubernetes did not answer within 5 s"
-AGAIN = "Argo CD recreates it; without Argo CD, apply the output of `twgen render` again"
+AGAIN = "Argo CD recreates the Job; without Argo CD, apply the output of `twgen render` again"
 DELETE = "run `kubectl delete job newest -n shop`, and " + AGAIN
 WAIT = "run `kubectl wait job/newest -n shop --for=delete --timeout=10m`, and " + AGAIN
 

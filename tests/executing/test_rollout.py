@@ -105,7 +105,7 @@ def test_record_of_a_change_is_written_again_when_it_gets_lost_since_gates_run_a
     client = Losing(server := Server(), GATED)
     assert rolled_out(client).routing.phase is Phase.SETTLED
     assert sum(name.startswith("gate") for name in server.done) == gates
-    assert any("could not record the change of traffic for v3" in line for line in client.said) == (lost > 1)
+    assert any("could not record the routing change for v3" in line for line in client.said) == (lost > 1)
 
 
 def test_change_whose_answer_was_lost_is_recorded_at_the_next_look_so_that_gates_do_not_run_again() -> None:

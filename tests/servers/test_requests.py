@@ -115,7 +115,7 @@ def test_account_that_may_only_read_the_status_is_told_which_right_it_lacks(stor
     ramping(story)
     ended = by_name(story, kubeconfig(story, "reader", "get"), "abort")
     assert ended.code == 3, ended
-    assert f"that needs the verb patch on ConfigMap {STATUS}" in ended.stderr
+    assert f"you need permission to patch ConfigMap {STATUS}" in ended.stderr
     assert story.share("v2") == 25
     stranger = by_name(story, kubeconfig(story, "stranger", "delete"), "abort")
     assert stranger.code == 3, stranger

@@ -107,7 +107,7 @@ def test_refusal_of_one_worker_names_it_and_its_file(temporal: TemporalServer) -
     with pytest.raises(StateUnavailable) as raised:
         asyncio.run(read_all([*others, refused, *others], clients()))
     said = str(raised.value)
-    assert "(for default/a.b of specs/pay.yaml): the server rejected a value of the spec: correct" in said
+    assert "(for default/a.b of specs/pay.yaml): the server rejected a value in the spec: correct" in said
 
 
 @pytest.mark.server

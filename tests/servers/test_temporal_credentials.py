@@ -161,7 +161,7 @@ def test_certificates_that_nobody_gives_are_told_with_their_secret(servers: Serv
     key = server.credentials.issuer.api_key(["default:read"])
     line = refused(trusting(server, tmp_path, profile(server, {}, key)), server)
     assert "has a certificate that is not trusted: check server_ca_cert_path" in line
-    assert "or give --ca-file authority=FILE with the certificates that its Connection trusts" in line
+    assert "or pass --ca-file authority=FILE with the certificates that its Connection trusts" in line
 
 
 def test_connection_that_says_whom_to_trust_and_no_profile_say_what_is_missing(

@@ -28,15 +28,15 @@ Answer = TypeVar("Answer")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _CONNECTED_WITHIN = (5.0, 30.0)
-"""The timeouts of the first and the second attempt to connect, in seconds. Under load, the SDK's core
-sometimes waits forever if a server closes the connection while it is being opened."""
+"""The timeouts of the first and the second connection attempt, in seconds. Under load, the SDK core sometimes
+hangs if the server closes the connection while it is being opened."""
 _ADVICE = {
-    "INVALID_ARGUMENT": "rejected a value of the spec: correct the spec",
+    "INVALID_ARGUMENT": "rejected a value in the spec: correct the spec",
     "PERMISSION_DENIED": "does not permit this call: check the credentials",
-    "UNAUTHENTICATED": "requires valid credentials: check them",
-    "UNAVAILABLE": "is not available: try again when it is up",
+    "UNAUTHENTICATED": "requires valid credentials: check your credentials",
+    "UNAVAILABLE": "is unavailable: try again later",
     "RESOURCE_EXHAUSTED": "limits the rate of calls: try again later or raise --timeout",
-    "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
+    "UNIMPLEMENTED": "is too old: twgen needs Temporal Server 1.29.1 or newer",
 }
 _CONFLICTS = {
     "ManagerIdentity '": "nothing was changed: another manager owns the worker",
@@ -45,7 +45,7 @@ _CONFLICTS = {
     " the same time",
     "already running": "nothing was started: another client started the gate at the same time",
 }
-"""Messages by a part of the server's error text, because these errors have no codes of their own."""
+"""The message for each known substring of a server's error text. These errors have no distinct codes."""
 _HANGS_UP = (
     "closed the connection: it may require TLS, or a client certificate other than the one in {profile}"
 )
@@ -66,12 +66,12 @@ _NO_CONNECTION = {
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,
 }
-"""Advice by a part of the SDK core's error text."""
+"""The advice for each known substring of the SDK core's error text."""
 _NO_SERVER = (
     "cannot be reached: check the address of connection {connection!r}; from outside its network,"
-    " forward a port and give --via"
+    " forward a port and pass --via"
 )
-# the SDK's core prints the reason inside its whole error value, which contains all headers
+# the SDK core's error text contains all headers, so only the reason is extracted from it
 _REASON = re.compile(
     r'(?:message|error): "((?:[^"\\]|\\.)*)"'
     r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
@@ -79,7 +79,7 @@ _REASON = re.compile(
 _PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 """Transient statuses: the same call may succeed a moment later."""
 _NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
-"""Statuses that a new connection with renewed credentials may resolve."""
+"""Statuses after which twgen reconnects, because the credentials may have been renewed."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 
 
@@ -88,9 +88,9 @@ class _Rate(NamedTuple):
 
     name: str
     calls: float
-    """The most calls per second."""
+    """The maximum number of calls per second."""
     at_once: float
-    """The most calls that may start at once after a pause."""
+    """The maximum number of calls that can start at once after a pause."""
 
 
 # slightly lower than a server's default limits, because other clients share them; calls are spread evenly,
@@ -110,19 +110,20 @@ _RATES: Mapping[str, _Rate] = {
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """One call to Temporal's WorkflowService about a worker."""
+    """A call to Temporal's WorkflowService for one worker."""
 
     spec: InTemporal
     name: str
-    """The name in Temporal's API, such as `DescribeWorkerDeployment`."""
+    """The name of the method in Temporal's API, such as `DescribeWorkerDeployment`."""
     fields: Mapping[str, Any]
     """The request's fields, except the namespace."""
     value: Callable[[Any], Answer]
-    """Converts the response. Its argument is None if the requested object does not exist and `may_be_absent`
+    """Converts the response. The response is None if the requested object does not exist and `may_be_absent`
     is true."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """Whether to repeat the call after a transient error. This is only safe if the call changes nothing."""
+    """Whether to retry the call after a transient error. Retries are only safe for calls that change
+    nothing."""
 
     @property
     def method(self) -> str:
@@ -141,7 +142,7 @@ class Call(Generic[Answer]):
 
 
 def subject_of(spec: InTemporal) -> str:
-    """The worker as text for messages about calls."""
+    """The worker's name and source file, for messages about calls."""
     name, source = spec.worker_deployment, spec.document.source
     return f"{name} of {source}" if source else name
 
@@ -149,11 +150,11 @@ def subject_of(spec: InTemporal) -> str:
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    Connections are reused, and belong to the event loop that first used them. If a connection breaks, or the
-    server rejects its credentials, it is dropped. The next call loads `profiles` again and reconnects,
-    because a key or a certificate may have been renewed. `via` maps an address to another address that twgen
-    contacts instead. `ca_files` maps a Secret with trusted certificates to a file. A profile's own
-    certificates override that file.
+    Connections are reused, and belong to the event loop that first used them. A connection is dropped if it
+    breaks or if the server rejects its credentials. The next call loads `profiles` again and reconnects,
+    because a key or a certificate may have been renewed. `via` maps a server's address to the address that
+    twgen connects to instead. `ca_files` maps the name of a Secret with trusted certificates to a file with
+    them. If a profile has trusted certificates of its own, twgen ignores that file.
     """
 
     def __init__(
@@ -167,10 +168,10 @@ class TemporalClients:
         self._via = via
         self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
-        """The server versions by address, once known. An outdated entry only makes a plan slower."""
+        """The known server versions, by address. An outdated version only makes planning slower."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._sent: dict[str, None] = {}
-        """The keys and headers of all connections, which must not appear in messages."""
+        """The API keys and headers of all connections, which must not appear in messages."""
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
     def profile_of(self, spec: InTemporal) -> Profile | None:
@@ -248,12 +249,12 @@ class TemporalClients:
                 if finished.cancelled() or finished.exception():
                     del self._connecting[key]
 
-            # this runs before the waiting calls resume; if it ran later, it would drop a connection that one
-            # of them has opened
+            # this callback runs before the waiting calls resume. Afterwards, it would drop a connection that
+            # one of these calls has opened
             opening.add_done_callback(forget_failure)
             self._connecting[key] = opening
         try:
-            # if one call is cancelled, connecting continues, because other calls wait for it
+            # if this call is cancelled, the connection attempt continues, because other calls wait for it
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
@@ -290,12 +291,12 @@ class TemporalClients:
                 why = f"cannot read the trusted certificates ({error.strerror})"
                 raise StateUnavailable(f"{ca_file}: {why}") from None
         if address in self._via and options["tls"]:
-            # the certificate is issued for the profile's address
+            # the server's certificate is issued for the profile's address, not for the --via address
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
         config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
         for seconds in _CONNECTED_WITHIN:
-            # a connection that hangs would delay all later calls
+            # a connection attempt that hangs would delay all later calls
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await ServiceClient.connect(config)
@@ -311,12 +312,12 @@ class TemporalClients:
 def _silent_runtime() -> "Runtime":
     from temporalio.runtime import Runtime, TelemetryConfig
 
-    # the SDK's core would log to stdout, between the manifests
+    # without this, the SDK core would write its log to stdout, between the manifests
     return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 class Busy(StateUnavailable):
-    """The server limits the rate of calls. The same call may succeed later."""
+    """The server rejected a call because of a rate limit. The same call may succeed later."""
 
 
 class OneAtATime(StateUnavailable):
@@ -324,7 +325,7 @@ class OneAtATime(StateUnavailable):
 
 
 def is_expired(error: Exception) -> bool:
-    """Whether the SDK stopped waiting. It may report this as a cancellation."""
+    """Whether the call timed out in the SDK, which may report the timeout as a cancellation."""
     status = getattr(error, "status", None)
     return status.name in _EXPIRED if status else "Timeout expired" in str(error)
 
@@ -350,7 +351,7 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
         return OneAtATime(
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
-    advice = _ADVICE.get(status, "answered with an error: look at its log")
+    advice = _ADVICE.get(status, "answered with an error: check the server's log")
     # this error (FAILED_PRECONDITION) comes from the server's internal workflow for a worker or a version
     if "due to unexpected workflow task failure" in str(error):
         advice = "could not make this change: try again"
@@ -369,13 +370,13 @@ def unreachable(
     """
     reasons = [quoted.replace('\\"', '"') or name for quoted, name in _REASON.findall(error)]
     no_connection = next((advice for sign, advice in _NO_CONNECTION.items() if sign in error), "")
-    no_server = "cannot be reached: is the port that --via names still forwarded?" if is_via else _NO_SERVER
+    no_server = "cannot be reached: is the port forwarding for --via still running?" if is_via else _NO_SERVER
     advice = (no_connection or no_server).format(
         connection=connection.name, profile=f"profile {profile!r}" if profile else "a profile"
     )
     if connection.ca_secret and _NOT_TRUSTED in error:
         advice += (
-            f", or give --ca-file {connection.ca_secret}=FILE with the certificates that its"
+            f", or pass --ca-file {connection.ca_secret}=FILE with the certificates that its"
             " Connection trusts"
         )
     if reasons:

@@ -1,6 +1,6 @@
 """Derives facts about a version from its live or recorded Deployment.
 
-It also finds out whether Jobs have ended, and sorts them by age.
+This module also checks whether Jobs have ended, and sorts Jobs by age.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -93,11 +93,14 @@ _STATUS = excerpt(
 DEPLOYMENT = excerpt(
     Field("metadata", METADATA, required=True), Field("spec", _SPEC, required=True), Field("status", _STATUS)
 )
-"""The fields of a Deployment that twgen reads. `schemas/deployment.json` has the same rules."""
+"""The Deployment fields that twgen reads. `schemas/deployment.json` describes the same fields."""
 
 
 def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
-    """The facts in a manifest of the shape DEPLOYMENT and in its pod template's annotations and variables."""
+    """Derive facts from a Deployment's manifest, and from the annotations and variables of its pod template.
+
+    The manifest must have the shape DEPLOYMENT.
+    """
     template = manifest.get("spec", {}).get("template") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     place = place_of(template.get("spec") or {})
@@ -113,16 +116,19 @@ def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
 
 
 def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
-    """The versions' Deployments among live manifests, which have the shape DEPLOYMENT."""
+    """The versions' Deployments among these live manifests. The manifests must have the shape DEPLOYMENT."""
     return (live for manifest in manifests if (live := live_deployment(manifest)))
 
 
 def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
-    """The facts in a live manifest of the shape DEPLOYMENT, or None if it is not a version's Deployment."""
+    """Derive facts from a live Deployment's manifest. Returns None if it is not the Deployment of a version.
+
+    The manifest must have the shape DEPLOYMENT.
+    """
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
-    # a person can remove a label, but cannot change the selector, and the pods must have its labels
+    # a person can remove the Deployment's label, but cannot change its selector
     selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
     written_build_ids = build_ids_in_pod(value_at(spec, "template", "spec") or {})
     build_id = selected or label or next(iter(written_build_ids), "")
@@ -180,11 +186,11 @@ def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _is_replacing(status: Mapping[str, Any]) -> bool:
-    """Whether it is possible that all available pods still have an older template."""
+    """Whether all available pods might still run an older pod template."""
     replicas, updated, available = (
         status.get(name) or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")
     )
-    # a server reports updated replicas with a delay; a hand-written manifest may lack them
+    # updatedReplicas is reported with a delay, and a hand-written manifest may not have it
     return bool(updated and available <= replicas - updated)
 
 
@@ -202,7 +208,7 @@ _ENDS = ("Complete", "Failed")
 
 
 class JobEnd(NamedTuple):
-    """The result of a Job that has ended."""
+    """The outcome of a Job that has ended."""
 
     type: str
     """`Complete` or `Failed`."""
@@ -211,9 +217,9 @@ class JobEnd(NamedTuple):
 
 
 def end_of_job(job: Job) -> JobEnd | None:
-    """The result of a Job, or None if it has not ended.
+    """The outcome of a Job, or None if the Job has not ended.
 
-    Other programs may write a status without an end time. The Job's creation time is then used.
+    If the Job's status has no end time, the Job's creation time is used instead.
     """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
@@ -228,7 +234,7 @@ def end_of_job(job: Job) -> JobEnd | None:
 
 
 def created_at(item: Mapping[str, Any]) -> datetime | None:
-    """When an object was created, or None if the time is unknown."""
+    """The creation time of an object, or None if it is unknown."""
     try:
         return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
     except ValueError:
@@ -236,13 +242,13 @@ def created_at(item: Mapping[str, Any]) -> datetime | None:
 
 
 def is_older(job: Job, than: Mapping[str, Any]) -> bool:
-    """Whether the Job was created before another object. False if either has no creation time."""
+    """Whether the Job was created before another object. Returns False if a creation time is unknown."""
     created, other = created_at(job), created_at(than)
     return bool(created and other and created < other)
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Sort Jobs by creation time. Jobs of the same second are sorted by UID, so that the order is stable."""
+    """Sort Jobs by creation time. Jobs created in the same second are sorted by UID."""
     return sorted(
         jobs,
         key=lambda job: (

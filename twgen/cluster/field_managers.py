@@ -17,15 +17,15 @@ DEFAULT_REPLICAS = 1
 ARGO_CD, KUBECTL = "argocd-controller", "kubectl"
 """The field managers that Argo CD and `kubectl apply --server-side` use."""
 _APPLIERS = {ARGO_CD, KUBECTL, "kubectl-client-side-apply"}
-"""Field managers that apply whole manifests. If their next manifest omits a field, the field is removed."""
+"""Field managers that apply whole manifests. A field that their next manifest omits is removed."""
 ROLLOUT = "twgen"
-"""The field manager for a rollout's changes. It never omits a field that it has set."""
+"""The field manager for a rollout's changes. This manager never omits a field that it has set."""
 
 
 def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
-    """Whether no applied manifest sets `spec.replicas`. A manifest that omits it then changes nothing."""
+    """Whether no applied manifest sets `spec.replicas`. If so, a manifest can omit the field safely."""
     last_applied = (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
-    # if a client-side apply omits a field that the previous one set, the field is reset to its default
+    # if a client-side apply omits a field that the previous apply set, the field is reset to its default
     if _says_replicas(last_applied):
         return False
     holders = _holders(metadata, "f:spec", "f:replicas")
@@ -33,8 +33,8 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
         return True
     if not last_applied and not any(map(_is_applied, metadata.get("managedFields") or ())):
         return False
-    # if no manager holds the replicas, the client that scaled them left no trace; the manager that created
-    # the Deployment may hold a default value
+    # some clients scale a Deployment without becoming a field manager of its replicas. The manager that
+    # created the Deployment may own the default value
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
 
@@ -52,8 +52,8 @@ def replicas_are_synced(metadata: Mapping[str, Any]) -> bool:
 def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
     """Whether the live strategy has a `rollingUpdate` that a server-side apply might not remove.
 
-    An apply does not remove a default, because no manager holds it, or a field that a controller or a person
-    also holds. The server rejects `rollingUpdate` together with the type Recreate.
+    An apply removes neither a default, which no manager owns, nor a field that a controller or a person also
+    owns. The API server rejects a strategy of type Recreate that has a `rollingUpdate`.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
@@ -62,13 +62,13 @@ def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
-    """Whether only applied manifests have set fields of the pod template. False if that is unknown."""
+    """Whether only applied manifests have set fields of the pod template. Returns False if unknown."""
     holders = _holders(metadata, "f:spec", "f:template")
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
 def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """The variables whose values were set by something other than an applied manifest."""
+    """The environment variables whose values were not set by an applied manifest."""
     by_hand: set[str] = set()
     applied: set[str] = set()
     for entry in metadata.get("managedFields") or ():
@@ -82,7 +82,7 @@ def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
 
 
 def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
-    """Whether `kubectl rollout restart` set its annotation in the pod template, and no manifest has it."""
+    """Whether the pod template's restart annotation comes from `kubectl rollout restart`, not a manifest."""
     holders = _holders(metadata, "f:spec", "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
     is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
     return bool(holders) and not is_applied and not any(map(_is_applied, holders))
@@ -93,7 +93,7 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
     annotations = metadata.get("annotations") or {}
     if any(_writes_manifests(item, "f:data") for item in _holders_of_annotation(metadata, annotation)):
         return True
-    # the server records a client-side apply as an ordinary update; a person may have changed the value later
+    # the API server records a client-side apply as an Update, so a person may have changed the value later
     with suppress(ValueError, RecursionError):
         last_applied = json.loads(annotations.get(LAST_APPLIED, "{}"))
         return bool(value_at(last_applied, "metadata", "annotations", annotation) == annotations[annotation])
@@ -101,7 +101,7 @@ def is_from_manifest(metadata: Mapping[str, Any], annotation: str) -> bool:
 
 
 def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datetime]:
-    """When the managers that hold an annotation last changed the object. Unknown times are omitted."""
+    """When the field managers that own an annotation last changed the object. Unknown times are omitted."""
     times = []
     for holder in _holders_of_annotation(metadata, annotation):
         with suppress(ValueError):
@@ -110,7 +110,7 @@ def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datet
 
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
-    """The `managedFields` entries of the managers that hold a field."""
+    """The `managedFields` entries of the managers that own a field."""
     entries = metadata.get("managedFields")
     return [
         item
@@ -124,9 +124,9 @@ def _holders_of_annotation(metadata: Mapping[str, Any], annotation: str) -> list
 
 
 def _sets_replicas_alone(holder: Mapping[str, Any]) -> bool:
-    """Whether the manager sets replicas without a manifest: an autoscaler, a person or a rollout.
+    """Whether the manager sets only the replicas: an autoscaler, a person or a rollout.
 
-    Any other program may omit the field next time.
+    A manager that applies whole manifests may omit `spec.replicas` the next time.
     """
     if holder.get("subresource") == "scale" or holder.get("manager") == ROLLOUT:
         return True

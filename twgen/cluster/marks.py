@@ -1,4 +1,4 @@
-"""Decides the labels and annotations of a version's Deployment, and compares them with the live ones."""
+"""Decides the labels and annotations of a version's Deployment, and compares them with the live object's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -44,14 +44,15 @@ def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
-    """The annotations from twgen itself and from the policy. An empty identity is not recorded."""
+    """The annotations that twgen and the policy set. An empty identity is not recorded."""
     annotations = dict(spec.policy.deployment_annotations)
     live, named_before = version.live, version.live.attached if version.live else ()
-    # an object that is being removed remains listed until it is gone, because nothing else records it
+    # an object that is being removed remains in the annotation until it is gone, because nothing else
+    # records the object
     unclear = [item for item in version.following if str(item) in named_before]
     names = [str(item) for item in (*version.attached, *version.replaced, *unclear)]
     if names or named_before:
-        # it is rendered even if empty: Argo CD does not notice that an annotation is no longer rendered
+        # the annotation is rendered even if it is empty: Argo CD does not notice an annotation's removal
         annotations[ATTACHED] = ",".join(names)
     if live and not set(live.gone).isdisjoint(names):
         annotations[GONE] = ""  # the object exists again
@@ -69,10 +70,10 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
 
 
 def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
-    """The fields that control how the target's pods are replaced. None removes a field.
+    """The fields that control how the target's pods are replaced. The value None removes a field.
 
-    If the spec omits a field, the live field is kept, because the team may have set it. Only
-    `minReadySeconds` always comes from the spec.
+    If the spec omits a field, the live field is kept, because the team may have set it. `minReadySeconds` is
+    the exception: it always comes from the spec.
     """
     pace = {"minReadySeconds": None, **spec.pace}
     if live and waits_to_recreate(spec, live):
@@ -81,12 +82,12 @@ def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
 
 
 def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
-    """Whether the spec's strategy is Recreate, but the server might reject it."""
+    """Whether the spec's strategy is Recreate, but the API server might reject this change."""
     return value_at(spec.pace, "strategy", "type") == "Recreate" and keeps_rolling(live.manifest)
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
-    """The annotations that the spec gives the target's Deployment, and the list of injected names."""
+    """The annotations that the spec sets on the target's Deployment, and the list of injected names."""
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     names = injection(spec.connection, identity, spec.policy.environment).names
     described = (spec.template.content.get("metadata") or {}).get("annotations") or {}
@@ -94,16 +95,16 @@ def described_annotations(spec: WorkerSpec) -> dict[str, str]:
 
 
 def recorded_annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations that a recorded Deployment keeps, including its list of injected names."""
+    """The annotations that a rendered, recorded Deployment keeps, including the list of injected names."""
     annotations = manifest["metadata"].get("annotations") or {}
     injected = {INJECTED: annotations[INJECTED]} if INJECTED in annotations else {}
     return {name: text for name, text in annotations.items() if name not in _OWN_ANNOTATIONS} | injected
 
 
 def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iterator[str]:
-    """Describe how applying its manifest would change a live Deployment, except its pods and replicas.
+    """Describe how applying a version's manifest would change its live Deployment.
 
-    An empty identity is not compared.
+    Changes to pods and replicas are left out. An empty identity is not compared.
     """
     live = version.live.recorded.manifest if version.live else {}
     metadata, body = live.get("metadata") or {}, live.get("spec") or {}
@@ -112,7 +113,7 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
         yield "labels"
     recorded = version.recorded.manifest if version.recorded else None
     rendered = own_annotations(spec, version, identity)
-    # if the live manifest itself is rendered, it keeps all annotations except twgen's own
+    # a live manifest that is rendered again keeps all annotations except twgen's own
     if recorded is not live:
         base = recorded_annotations(recorded) if recorded else described_annotations(spec)
         rendered = base | rendered

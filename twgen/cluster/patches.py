@@ -1,6 +1,6 @@
 """Applies and undoes patches, which set some container fields of live versions.
 
-Only an annotation of the patched Deployment records the replaced values.
+The replaced values are recorded only in an annotation of the patched Deployment.
 """
 
 import json
@@ -11,15 +11,15 @@ from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")
-"""Fields that a patch replaces completely. In `env`, it replaces single variables."""
+"""Fields that a patch replaces completely. In `env`, a patch replaces single variables."""
 _LISTS = ("initContainers", "containers")
 _CONTAINER_TYPES = {"name": str, "image": str | None, "resources": dict | None, "env": list, "added": list}
 _VARIABLE_TYPES = {"name": str, "value": str, "valueFrom": dict}
 _DEEPEST = 9
-"""The deepest nesting in an annotation: a `valueFrom` is at level 5, and adds at most 3 levels."""
+"""The maximum nesting depth in an annotation: a `valueFrom` is at level 5, and adds at most 3 levels."""
 
 Containers = tuple[Mapping[str, Any], ...]
-"""The containers that a patch changes: the name and the new fields of each."""
+"""The containers that a patch changes, each with its name and its new fields."""
 
 
 class Patched(NamedTuple):
@@ -79,12 +79,12 @@ def patch_text(containers: Containers, replaced: list[dict[str, Any]]) -> str:
 def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping[str, Any], LivePatch | None]:
     """A live pod template without its patch, and the patch.
 
-    If the annotation is invalid, for example after a manual edit, this returns the template unchanged, and
-    None.
+    If the annotation is invalid, for example after a manual edit, the template is returned unchanged, with
+    None as the patch.
     """
     try:
         record = json.loads(annotation)
-        # twgen never writes NaN, infinity or a lone surrogate
+        # reject NaN, infinity and lone surrogates, which twgen never writes
         json.dumps(record, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return template, None
@@ -99,7 +99,7 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
 
 
 def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
-    """Whether the fields of the annotation's containers have the types that a patch writes."""
+    """Whether the annotation's containers have names, and fields of the types that twgen writes."""
     return isinstance(containers, list) and all(
         _has_types(container, _CONTAINER_TYPES)
         and all(_has_types(variable, _VARIABLE_TYPES) for variable in container.get("env", ()))
@@ -109,14 +109,14 @@ def _are_containers(containers: Any) -> TypeGuard[list[dict[str, Any]]]:
 
 
 def _has_types(value: Any, types: Mapping[str, Any]) -> bool:
-    """Whether the value has a name, and its fields have these types."""
+    """Whether the value is a mapping that has a name, and whose fields have these types."""
     return isinstance(value, dict) and all(
         isinstance(value[name], kind) if name in value else name != "name" for name, kind in types.items()
     )
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """Whether the value has at most this many levels. Recursion over a deeper value would fail."""
+    """Whether the value has at most this many levels. Deeper values would exceed the recursion limit."""
     if not isinstance(value, dict | list):
         return True
     items = value.values() if isinstance(value, dict) else value
@@ -162,7 +162,7 @@ def _as_before(container: Mapping[str, Any], replaced: Mapping[str, Any]) -> Map
 
 
 def _edits(template: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The patched fields whose values in the live pod template differ from the patch."""
+    """The paths of the patched fields whose live values differ from the patch."""
     live = {container.get("name"): (field, container) for field, container in _containers(template)}
     for container in containers:
         if container["name"] not in live:

@@ -1,4 +1,4 @@
-"""Finds the pod template that was applied for a deployed version, and later manual changes."""
+"""Finds the pod template that was applied for a deployed version, and the manual changes made since then."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,12 +46,12 @@ class Applied(NamedTuple):
     injected: frozenset[str]
     """The names that twgen injected into the template."""
     since: Comparison
-    """The differences between the live template and this one."""
+    """The differences between the applied template and the live template."""
     in_order: bool
     """Whether both templates list their items in the same order. A different order would replace the pods."""
 
     def fits(self, template: Mapping[str, Any]) -> bool:
-        """Whether `template` is the applied one and is still live. Applying it then changes nothing."""
+        """Whether `template` was applied and is unchanged in the cluster, so applying it changes nothing."""
         return self.template == template and self.in_order and not self.since.added and not self.since.changed
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
@@ -67,7 +67,8 @@ def applied_template(
 ) -> Applied | None:
     """The template that was applied for a live Deployment.
 
-    None if neither the spec nor the remembered Deployment has the hash that the live Deployment records.
+    Returns None if neither the spec nor the remembered Deployment has the template hash that the live
+    Deployment records.
     """
     recorded = live.recorded
     content = _content(spec, live, remembered)
@@ -98,8 +99,8 @@ def replaceable_injection(
 ) -> frozenset[str] | None:
     """The injected names in a live Deployment that twgen may replace to apply the spec's connection.
 
-    None if it is unknown which names the team set itself, or if the connection needs a name that the team
-    uses.
+    Returns None if it is unknown which names the team set itself, or if the connection needs a name that the
+    team uses.
     """
     manifest = without_server_fields(live.recorded.manifest)
     injected = applied.injected if applied else injected_names(manifest)
@@ -133,7 +134,7 @@ def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | N
 
 
 def fits_its_hash(live: LiveDeployment) -> bool:
-    """Whether the live pod template matches the recorded hash. True if no hash is recorded."""
+    """Whether the live pod template matches the recorded hash. Returns True if no hash is recorded."""
     if not live.recorded.template_hash:
         return True
     manifest = without_server_fields(live.recorded.manifest)
@@ -151,7 +152,7 @@ def fits_its_hash(live: LiveDeployment) -> bool:
 
 
 def _order(pod: Mapping[str, Any]) -> list[list[Any]]:
-    """The ordered names of the items in each list that injection changes."""
+    """The names of the items, in order, of each list that injection changes."""
     owners = [(pod, ("volumes",)), *((item, ("env", "volumeMounts")) for item in pod.get("containers") or ())]
     return [
         [item.get("name") for item in owner.get(field) or ()] for owner, fields in owners for field in fields
@@ -174,7 +175,7 @@ def _content(
 def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
     """The injection for the spec's connection if the template records that connection's hash.
 
-    Otherwise, the injection that is found in the template.
+    Otherwise, returns the injection that is found in the template.
     """
     recorded = live.recorded
     template = recorded.manifest["spec"]["template"]

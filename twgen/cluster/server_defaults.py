@@ -12,7 +12,7 @@ _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKI
 
 # The defaults of apps/v1 and v1: defaults.go, and the generated file next to it, in k8s.io/kubernetes
 # pkg/apis/{apps,core}/v1.
-# A server does not distinguish an omitted default from an explicit one.
+# An API server treats an omitted field like a field that is set to its default.
 _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBE = {
     "timeoutSeconds": 1,
@@ -60,14 +60,14 @@ POD_TEMPLATE_DEFAULTS = {
         "volumes": [_VOLUME],
     },
 }
-"""A server's defaults in a pod template. The single item of a list applies to all items of that list."""
+"""An API server's defaults in a pod template. Each list has one item with the defaults of all its items."""
 PACE_DEFAULTS = {
     "minReadySeconds": 0,
     "progressDeadlineSeconds": 600,
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
     "revisionHistoryLimit": 10,
 }
-"""A server's defaults for the fields that control how a Deployment's pods are replaced."""
+"""An API server's defaults for the fields that control how a Deployment's pods are replaced."""
 _DEPLOYMENT_SPEC = {
     "revisionHistoryLimit": PACE_DEFAULTS["revisionHistoryLimit"],
     "strategy": PACE_DEFAULTS["strategy"],
@@ -80,8 +80,7 @@ def without_server_fields(
 ) -> dict[str, Any]:
     """The manifest as a person would have written it, without defaults.
 
-    `written` is another pod template by the same authors. If it contains a default explicitly, the default is
-    kept.
+    `written` is another pod template by the same authors. Defaults that `written` sets explicitly are kept.
     """
     annotations = manifest["metadata"].get("annotations") or {}
     own_annotations = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
@@ -95,7 +94,7 @@ def without_server_fields(
 
 
 def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
-    """Remove fields that equal their defaults, at any depth. Fields in `written` are kept."""
+    """Remove fields that equal their defaults, at any depth. Fields that `written` contains are kept."""
     if isinstance(value, dict) and isinstance(defaults, dict):
         written_fields = written if isinstance(written, Mapping) else {}
         defaults = with_derived(defaults, value)
@@ -113,7 +112,7 @@ def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
 
 
 def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults for a live mapping, including defaults that depend on the mapping's other fields."""
+    """The defaults for a live mapping, including defaults that depend on other fields of the mapping."""
     if "imagePullPolicy" in live:
         return {**defaults, "imagePullPolicy": pull_policy(live.get("image") or "")}
     if "serviceAccount" in live:
@@ -122,7 +121,7 @@ def with_derived(defaults: Mapping[str, Any], live: Mapping[str, Any]) -> Mappin
 
 
 def _counterpart(item: Any, index: int, written: Any) -> Any:
-    """The item of the list `written` that has the same name, or the same index if `item` has no name."""
+    """The item of the list `written` with the same name. If `item` has no name, the index is used instead."""
     items = written if isinstance(written, list) else []
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
@@ -136,7 +135,7 @@ def pull_policy(image: str) -> str:
     return "Always" if is_mutable else "IfNotPresent"
 
 
-# the fields by which the API server identifies list items: patchMergeKey in k8s.io/api/core/v1/types.go
+# the API server identifies list items by these fields: patchMergeKey in k8s.io/api/core/v1/types.go
 _KEYS = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -152,13 +151,13 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 class Comparison(NamedTuple):
-    """The differences between a live pod template and the applied one, as field paths."""
+    """The differences between the applied and the live pod template, as field paths."""
 
     changed: tuple[str, ...] = ()
     """Applied fields that were changed or removed later. Applying the template again restores them."""
     added: tuple[str, ...] = ()
     """Live fields that are neither in the applied template nor server defaults. Applying the template again
-    keeps them."""
+    keeps these fields."""
 
 
 def compare(applied: Mapping[str, Any], live: Mapping[str, Any]) -> Comparison:
@@ -177,7 +176,7 @@ def _differences(applied: Any, live: Any, defaults: Any, path: str) -> Iterator[
             if name in live:
                 if value != live[name]:
                     yield from _differences(value, live[name], defaults.get(name), join_path(path, name))
-            # Go omits empty values
+            # the API server is written in Go, and omits empty values
             elif value not in ({}, [], None, "") and value != defaults.get(name):
                 yield join_path(path, name), False
         filled_in = with_derived(defaults, live)

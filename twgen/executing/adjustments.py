@@ -1,4 +1,4 @@
-"""The changes that a rollout makes in its cluster: to replicas, attached objects and old Jobs."""
+"""Makes a rollout's changes in its cluster: to replicas, attached objects and old Jobs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
@@ -28,7 +28,7 @@ _ATTACHED_STATE = attrgetter("build_id", "attached", "leaving", "replaced", "act
 
 
 class Adjustments:
-    """Makes a rollout's changes in its cluster. Each is made only once, so as not to fight other clients."""
+    """Makes a rollout's changes in its cluster. Each change is made once, to avoid fighting other clients."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Adjustments:
         *,
         has_hook: bool = False,
     ) -> None:
-        """`has_hook` is true if a hook carries out the rollout. This class then applies the autoscalers."""
+        """`has_hook` means that a hook carries out the rollout, so this class must apply the autoscalers."""
         self._writer = writer
         self._attached = attached
         self._say = say
@@ -47,19 +47,19 @@ class Adjustments:
         self._has_hook = has_hook
         self._made: set[tuple[str, int]] = set()
         self._settled = ""
-        """The state of the attached objects if they need no change, as text. Empty if they may need one."""
+        """The attached objects' state, as text, if no change is needed. Empty if a change may be needed."""
         self._applied: dict[tuple[Any, str], Any] = {}
         self._records: dict[str, AttachedRecord] = {}
-        """The records that were written since the last read, by Deployment."""
+        """The records written since the last read, by Deployment name."""
         self._tries = 0
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
-        """Make the changes of a plan. A failed change is logged once, and retried after the next read.
+        """Make the planned changes. A failed change is logged once, and retried after the next read.
 
-        Returns False if a change is missing: the rollout must not end, and another read is due soon. Raises
-        StateUnavailable or OutOfTime if the target's autoscaler cannot be applied, because the target must
-        get no traffic without it.
+        Returns False if a change was not made: the rollout must then not end, and another read is due soon.
+        Raises StateUnavailable or OutOfTime if the target's autoscaler cannot be applied, because the target
+        must not get traffic without its autoscaler.
         """
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
@@ -74,15 +74,16 @@ class Adjustments:
                 self._made.add((deployment, replicas))
                 is_made = True
             are_made &= is_made
-        # Argo CD prunes objects without an owner, and the account might not have permission to list them
+        # without owner references, Argo CD prunes the attached objects, and the account might not have
+        # permission to list them
         if plan.spec.policy.owner_references is OwnerReferences.RENDER:
             are_made &= await self._adjust_attached(plan.versions)
         self._tries = 0 if are_made else self._tries + 1
-        # a settled rollout waits at most this many reads for a swap or a change of replicas
+        # a settled rollout waits at most this many reads for a swap or a replica change
         return are_made or self._tries >= 60
 
     async def _adjust_attached(self, worker: WorkerVersions) -> bool:
-        """Make the changes to attached objects. Returns whether all swaps are complete."""
+        """Make the planned changes to attached objects. Returns whether all replacements are complete."""
         expected = repr([_ATTACHED_STATE(version) for version in worker.versions if version.live])
         if expected == self._settled:
             return True
@@ -114,7 +115,7 @@ class Adjustments:
         return are_swapped
 
     async def _swap(self, worker: WorkerVersions, swap: Swap, live: list[AttachedInCluster]) -> bool:
-        """Delete the old objects, and attach their replacements. Returns whether the swap is complete.
+        """Delete the old objects, and attach their replacements. Returns whether the work is complete.
 
         Old and new objects must not exist at the same time: two autoscalers block each other, and a pod with
         two disruption budgets cannot be evicted.
@@ -122,8 +123,8 @@ class Adjustments:
         names = " and ".join(item.name for item in swap.version.following) or "nothing"
         new = [attached_manifest(worker.spec, swap.version, resource) for resource in swap.following]
         for manifest in new:
-            # the old object is kept if the API server would reject the new one. A ScaledObject gets no dry
-            # run, because KEDA rejects it while the old autoscaler exists
+            # the old object is kept if the API server would reject the new object. There is no dry run for a
+            # ScaledObject, because KEDA rejects it while the old autoscaler exists
             is_asked = manifest["kind"] != "ScaledObject"
             if is_asked and not await self._try(self._writer.attach(manifest, dry_run=True)):
                 return False
@@ -145,7 +146,7 @@ class Adjustments:
     async def _apply_autoscalers(
         self, worker: WorkerVersions, live: list[AttachedInCluster]
     ) -> Sequence[str]:
-        """Apply the changed autoscalers that no sync applies. Returns their names."""
+        """Apply the changed autoscalers that Argo CD's sync does not apply. Returns their names."""
         new = []
         for version in worker.versions if self._has_hook else ():
             is_target = version.build_id == worker.spec.build_id
@@ -173,7 +174,7 @@ class Adjustments:
         return new
 
     async def _attach_recorded(self, version: VersionPlan, manifest: Mapping[str, Any]) -> AttachedInCluster:
-        """Attach an object. Before that, make sure that the record on the Deployment names it."""
+        """Attach an object after recording its name on the Deployment."""
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if version.live and name not in version.live.attached:
             record = self._records.get(version.deployment, attached_record(version))
@@ -181,15 +182,15 @@ class Adjustments:
         return await self._writer.attach(manifest)
 
     async def _remember(self, version: VersionPlan, record: AttachedRecord) -> None:
-        """Write a record to the version's Deployment, unless the Deployment already has it."""
+        """Write a record to the version's Deployment, unless the Deployment already has this record."""
         if record != self._records.get(version.deployment, attached_record(version)):
             await self._writer.remember(version.deployment, record)
             self._records[version.deployment] = record
 
     async def _try(self, work: Awaitable[_Result], sentence: str = "") -> list[_Result]:
-        """Do the work, and return its result in a list. After a failure, the list is empty.
+        """Await the work, and return its result in a list. If the work fails, the list is empty.
 
-        After a timeout, the next read shows whether the work was done.
+        After a timeout, the next read shows whether the change was made.
         """
         try:
             result = await work

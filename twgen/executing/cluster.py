@@ -40,7 +40,7 @@ from twgen.versioning.names import (
 _GONE_OR_NEWER = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 EventType = Literal["Normal", "Warning"]
-_RECREATE = "Argo CD recreates it; without Argo CD, apply the output of `twgen render` again"
+_RECREATE = "Argo CD recreates the Job; without Argo CD, apply the output of `twgen render` again"
 _SERVER_FIELDS = {
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
@@ -50,7 +50,7 @@ _CONTROLLER_LABELS = ("batch.kubernetes.io/", "controller-uid", "job-name")
 
 
 class ClusterWriter:
-    """Makes changes for one rollout. Each method makes one call.
+    """Makes a rollout's changes in its cluster. Each method makes a single API call.
 
     A method raises StateUnavailable if the call fails, and OutOfTime if the outcome is unknown.
     """
@@ -64,9 +64,9 @@ class ClusterWriter:
         self._field_manager = field_manager
 
     async def scale(self, change: ReplicasChange) -> None:
-        """Set the replicas of a Deployment, as the rollout's own field manager."""
-        # with the resource version, the server rejects the change if the Deployment has changed since it was
-        # read, so a newer number of replicas is never overwritten
+        """Set the replicas of a Deployment, with the rollout's own field manager."""
+        # because of the resource version, the API server rejects the change if the Deployment has changed
+        # since it was read, so a newer replica count is never overwritten
         metadata = {"resourceVersion": change.resource_version}
         await self._apply_deployment(change.deployment, metadata, spec={"replicas": change.replicas})
 
@@ -79,7 +79,7 @@ class ClusterWriter:
         return not value_at(answer, "metadata", "deletionTimestamp")
 
     async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
-        """Apply an attached object without its owners, as the field manager of the worker's other objects.
+        """Apply an attached object without its owners, with the field manager of the worker's other objects.
 
         A dry run only checks whether the API server would accept the object.
         """
@@ -104,7 +104,7 @@ class ClusterWriter:
     async def remember(self, deployment: str, record: AttachedRecord) -> None:
         """Record on a Deployment which attached objects were added or are gone, for the next render."""
         annotations = {ADDED: ",".join(sorted(record.added)), GONE: ",".join(sorted(record.gone))}
-        # a separate field manager: with the one that sets the replicas, this apply would remove them
+        # a separate field manager: with the replicas' field manager, this apply would remove the replicas
         await self._apply_deployment(deployment, {"annotations": annotations}, "twgen-attached")
 
     async def own(self, owning: Owning) -> None:
@@ -117,7 +117,7 @@ class ClusterWriter:
             "ownerReferences": [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **owner}],
         }
         manifest = {"apiVersion": item.api_version, "kind": item.kind.kind, "metadata": metadata}
-        # a separate field manager: the next sync omits the owners, and must not remove this one
+        # a separate field manager: the next sync omits the owners, and must not remove this owner
         await self._apply(item.path, manifest, _GONE_OR_NEWER, {"fieldManager": "twgen-owner"})
 
     async def delete_job(self, job: JobReference) -> None:
@@ -125,10 +125,10 @@ class ClusterWriter:
         await self.delete(path_of("batch/v1", "Job", self._intent.namespace, job.name), job.uid)
 
     async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
-        """Write the rollout's status. Kubernetes deletes it together with the intent.
+        """Write the rollout's status. Kubernetes deletes the status together with the intent.
 
-        `over` is the resource version that may be replaced; it is empty if the status must not exist yet. A
-        newer status was written by another process, and is kept. None replaces any status.
+        `over` is the resource version that can be replaced: an empty string if the status must not exist yet,
+        or None to replace any status. A newer status from another process is kept.
         """
         intent = self._intent
         name = rollout_status_name(intent.worker)
@@ -151,7 +151,7 @@ class ClusterWriter:
     async def answer(self, *answered: tuple[PendingRequest, Answer | None]) -> str:
         """Write answers to requests that were read together. Returns the status's new resource version.
 
-        A final answer also removes its request. None instead of an answer only removes the request.
+        A final answer also removes its request. If the answer is None, the request is only removed.
         Raises Conflict if the status has changed since it was read.
         """
         name = rollout_status_name(self._intent.worker)
@@ -166,13 +166,13 @@ class ClusterWriter:
         over = answered[0][0].resource_version
         metadata = {"resourceVersion": over, "annotations": dict.fromkeys(removed)}
         path = path_of("v1", "ConfigMap", self._intent.namespace, name)
-        # a separate field manager, because applying a status would otherwise remove these entries
+        # a separate field manager: otherwise, the next status apply would remove these entries
         patch, query = MergePatch(metadata=metadata, data=entries), {"fieldManager": "twgen-requests"}
         patched = await self._send("PATCH", path, patch, query=query)
         return str(value_at(patched, "metadata", "resourceVersion"))
 
     async def take_over(self, *, lasts: bool) -> None:
-        """Record on the intent whether `twgen tick` carries it out instead of its hook."""
+        """Record on the intent whether `twgen tick` carries out the rollout instead of the hook."""
         intent = self._intent
         annotations = {TAKEN_OVER: intent.hash if lasts else None}
         path = path_of("v1", "ConfigMap", intent.namespace, rollout_name(intent.worker))
@@ -228,7 +228,7 @@ class ClusterWriter:
         also: Collection[int] = (),
         query: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Send a request. A status in `also` counts as success too."""
+        """Send a request. The HTTP statuses in `also` count as success too."""
         deadline = Deadline(self._timeout)
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
         if not (200 <= status < 300 or status in also):
@@ -242,8 +242,8 @@ async def send(
 ) -> None:
     """Write a person's request, which was checked against the status `judged_by`.
 
-    Raises Conflict if the status has changed since then. An abort is written even so, because it never
-    replaces another request. Also raises StateUnavailable and OutOfTime.
+    Raises Conflict if the status has changed since this check. An abort is written even if the status has
+    changed, because an abort never replaces another request. Also raises StateUnavailable and OutOfTime.
     """
     namespace, _, worker = judged_by.worker.partition("/")
     path = path_of("v1", "ConfigMap", namespace, rollout_status_name(worker))
@@ -253,7 +253,7 @@ async def send(
     status, answer = await client.ask("PATCH", path, deadline, query=query, body=body)
     if status == HTTPStatus.FORBIDDEN:
         raise Forbidden(
-            f"you are not allowed to send requests to {namespace}/{worker}: that needs the verb patch on"
+            f"you are not allowed to send requests to {namespace}/{worker}: you need permission to patch"
             f" ConfigMap {rollout_status_name(worker)} ({answer.get('message')})"
         )
     if status != HTTPStatus.OK:
@@ -262,11 +262,11 @@ async def send(
 
 
 async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
-    """Restart the newest Job that matches a label selector if it has ended.
+    """Restart the newest Job that matches a label selector if the Job has ended.
 
-    Returns a sentence that reports the restart, or the command that a person must run instead. It is empty if
-    no Job has ended. The Job is recreated from the same manifest under the same name, so that Argo CD still
-    tracks it.
+    Returns a sentence that reports the restart, or that names the command to run instead. Returns an empty
+    string if there is no such Job or if it has not ended. The Job is recreated from the same manifest under
+    the same name, so that Argo CD still tracks the Job.
     """
     path = path_of("batch/v1", "Job", namespace)
     query = {"labelSelector": selector}
@@ -305,8 +305,8 @@ async def _answered(
 ) -> tuple[int, Mapping[str, Any]]:
     """Send a request, and return the status and the body of the response.
 
-    If the server cannot be reached, the body's message says so. Nothing is raised, because the command itself
-    has already succeeded.
+    If the API server cannot be reached, the body's message says so. This function raises no TwgenError,
+    because the person's command has already succeeded.
     """
     try:
         status, answer = await client.ask(method, path, deadline, **more)

@@ -18,10 +18,10 @@ from twgen.planning.routing.gates import chosen
 from twgen.records.ledger import LedgerEntry, LedgerPlace, updated_text
 from twgen.specs.kinds import CHART_FILE, LEDGER_FOLDER, is_file
 
-_ATTRIBUTES = "# each version is one line: a merge keeps the lines of both sides\n*.yaml merge=union\n"
+_ATTRIBUTES = "# each version is one line: a merge keeps the lines of both branches\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
-"""Reads a file; raises InvalidInput."""
+"""Reads a file. Raises InvalidInput."""
 
 
 def unrecorded(
@@ -29,10 +29,10 @@ def unrecorded(
     recorded: Mapping[tuple[str, str], LedgerPlace],
     files: Mapping[str, Path],
 ) -> dict[Path, list[LedgerEntry]]:
-    """The entries to write to each ledger file, because they are missing there or have other content.
+    """The ledger entries to write to each file: entries that the file lacks or that have changed.
 
-    `files` has the ledger file of each worker. A changed entry is replaced in every file that contains it,
-    because ledgers that contradict each other are rejected.
+    `files` maps each worker to its ledger file. A changed entry is replaced in every file that contains it,
+    because twgen rejects ledgers that contradict each other.
     """
     missing: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
@@ -49,9 +49,9 @@ def unrecorded(
 
 @contextmanager
 def alone_in(folders: Collection[Path]) -> Iterator[None]:
-    """Create and lock these folders. Without the lock, two simultaneous writers could lose entries."""
+    """Create and lock these folders. Without the lock, concurrent writers could lose each other's entries."""
     with ExitStack() as stack:
-        # sorted, so that two writers lock the folders in the same order, and never wait for each other
+        # sorted, so that concurrent writers lock the folders in the same order, which prevents a deadlock
         for folder in sorted(folders):
             # errors are ignored: some network file systems cannot lock a folder, and if the folder is not
             # writable, a later step reports it
@@ -76,11 +76,11 @@ def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read_file: Read
 
 
 def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Add the settings that new ledgers need for Git and Helm.
+    """Add the settings files that Git and Helm need for new ledgers.
 
-    `.gitattributes` makes Git keep the lines of both branches, and each version is one line. So branches that
-    add versions of the same worker merge without a conflict. Without an entry in `.helmignore`, Helm would
-    pack the ledger into the chart, and reject a chart that is too large.
+    In a ledger, each version is one line, and `.gitattributes` makes Git keep the lines of both branches.
+    Branches that add versions of the same worker therefore merge without a conflict. Without an entry in
+    `.helmignore`, Helm would pack the ledger into the chart, and might reject the chart as too large.
     """
     folders = sorted({file.parent for file in files if file.parent.name == LEDGER_FOLDER})
     attributes = (folder / ".gitattributes" for folder in folders)
@@ -98,7 +98,7 @@ def with_settings_of_ledgers(files: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Replace each file atomically and keep its mode; raises InvalidInput if one cannot be written."""
+    """Replace each file atomically, and keep its mode. Raises InvalidInput if a file cannot be written."""
     for file, text in files.items():
         try:
             file.parent.mkdir(exist_ok=True)
@@ -126,7 +126,7 @@ class Written(NamedTuple):
 
     histories: tuple[RecordedRun, ...]
     larger: tuple[RecordedRun, ...]
-    """Workflows that were left out because their histories did not fit."""
+    """Workflows that were left out because their histories would have exceeded the size limit."""
     bytes: int
 
 
@@ -137,11 +137,11 @@ async def write_histories(
     sample: Sample,
     history: Callable[[RecordedRun, int], Awaitable[str | None]],
 ) -> Written:
-    """Write a sample of histories to an empty folder, one file each.
+    """Write a sample of histories to an empty folder, with one file for each history.
 
-    `mode` is the file mode. `history` returns the text of one history: an empty text if Temporal no longer
-    has the history, or None if it has more than the given number of bytes. Raises InvalidInput if the folder
-    cannot be written, or is not empty, because a replay would read its other files too.
+    `mode` is the file mode. `history` returns the JSON of one history. It returns an empty string if Temporal
+    no longer has the history, and None if the history is larger than the given number of bytes. Raises
+    InvalidInput if the folder is not writable or not empty, because a replay would also read its other files.
     """
     files: list[RecordedRun] = []
     larger: list[RecordedRun] = []

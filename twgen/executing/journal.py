@@ -28,7 +28,7 @@ from twgen.records.rollout_status import is_of, write_rollout_status
 
 
 async def is_current(place: IntentPlace, intent: Intent) -> bool:
-    """Whether the intent still exists with the same hash and UID. False if it cannot be read."""
+    """Whether the intent still exists with the same hash and UID. Returns False if it cannot be read."""
     with suppress(TwgenError):
         current = await place.read_intent(intent.hash)
         return current is not None and current.uid == intent.uid
@@ -43,29 +43,29 @@ class Journal:
         self.intent = intent
         self._say = say
         self._reported: tuple[Phase, RoutingReason] | None = None
-        """The phase and the reason in the newest Event."""
+        """The phase and the reason that the newest Event reports."""
         self._last: WorkerPlan | None = None
         self._current: RolloutStatus | None = None
-        """The newest status, even if it is not written yet."""
+        """The newest status, even if it has not been written to the cluster yet."""
         self._earlier: RolloutStatus | None = None
         """The status that an earlier process wrote for the same intent."""
         self._written: RolloutStatus | None = None
         """The newest status that was written to the cluster, without its failures."""
         self._entries: Mapping[str, str] = {}
-        """The entries of the status ConfigMap that were written last."""
+        """The data entries that were last written to the status ConfigMap."""
         self._failing: dict[str, RoutingReason] = {}
-        """The failures since the newest read."""
+        """The failures since the last read."""
         self._failed_before: dict[str, RoutingReason] = {}
-        """The failures between the two newest reads."""
+        """The failures between the last two reads."""
         self._written_failures = ""
-        """The failures in the newest status that was written to the cluster."""
+        """The failures in the status that was last written to the cluster."""
         self._reported_failures: set[str] = set()
         """The failures that an Event has already reported."""
         self._asked_at: datetime | None = None
         """When the current read began, or None if no read is in progress."""
         self._refusals: set[str] = set()
         self.unwritten: tuple[WorkerPlan, Status] | None = None
-        """The newest plan and status, until they are written to the cluster."""
+        """The newest plan and status if they have not been written to the cluster yet."""
 
     def continue_from(self, status: RolloutStatus | None) -> None:
         """Continue from the status in the cluster, if an earlier process of this rollout wrote it."""
@@ -73,17 +73,17 @@ class Journal:
 
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
-        """Wrap a read. If the rollout ends before the servers respond, `last_state` reports this."""
+        """Wrap a read. If the rollout ends before the servers respond, `last_state` reports the delay."""
         self._asked_at = now
         yield
         self._asked_at = None
 
     def last_state(self, now: datetime) -> str:
-        """Describe the state at the last read, and how long a newer read has been waiting for the servers."""
+        """Describe the state at the last read, and how long the current read has been waiting for servers."""
         status = self._current if self._last else None
         state = f"{status.phase}: {untimed(status.message)}" if status else "nothing could be read yet"
         silence = now - self._asked_at if self._asked_at else timedelta()
-        # a normal read takes less than this
+        # a normal read takes less time
         is_long = silence >= timedelta(seconds=5)
         silent = f"the servers have not answered for {spoken(silence)}" if is_long else ""
         return "; ".join(filter(None, (state, self._failures, silent)))
@@ -96,9 +96,9 @@ class Journal:
 
     @property
     def _failures(self) -> str:
-        """The last three failures of the last two reads.
+        """The last three failures since the second-to-last read.
 
-        Two reads, so that a failure which recurs after each read is shown all the time.
+        With one read only, a failure that recurs after each read would disappear from time to time.
         """
         return "; ".join([*(self._failed_before | self._failing)][-3:])
 
@@ -108,10 +108,10 @@ class Journal:
             await self._add_event("Warning", "RenderWarning", warning, now)
 
     async def fail(self, failure: str, reason: RoutingReason, place: IntentPlace) -> None:
-        """Report that a read, or a change after it, failed.
+        """Report that a read failed, or that a change after a read failed.
 
         The status is written only while this rollout owns it. A rollout that could not read anything yet
-        continues from the status in the cluster. It does not replace a status that it cannot read.
+        continues from the status in the cluster. If this status cannot be read, it is not replaced.
         """
         self._asked_at, now = None, place.now()
         if failure in self._failing:  # a read reports each failure only once, so a new read has begun
@@ -131,9 +131,9 @@ class Journal:
             self._reported_failures.add(failure)
 
     async def restore(self, entries: Mapping[str, str], place: IntentPlace) -> None:
-        """Write the newest status again if the `entries` in the cluster differ from the written ones."""
+        """Write the newest status again if the `entries` in the cluster differ from the written entries."""
         is_lost = any(entries.get(name) != text for name, text in self._entries.items())
-        # if a newer rollout owns the status now, its entries are right
+        # if a newer rollout owns the status now, the newer rollout's entries are kept
         if self._current and is_lost and await is_current(place, self.intent):
             await self._write(self._current)
 
@@ -146,11 +146,11 @@ class Journal:
         await self._write(self._bare(Phase.BLOCKED, reason, why, now))
 
     async def leave(self, why: str, now: datetime) -> None:
-        """Report that the rollout has stopped, unless it was complete."""
+        """Report that the rollout has stopped, unless the rollout was complete."""
         status = self._current
         if status and needs_a_rollout(status.phase, status.reason):
             self._failing = self._failed_before = {}
-            # the time is kept, so that the problem does not look new each time the Job is retried
+            # `since` is kept, so that the problem does not look new after each retry of the Job
             final_status = replace(left_alone(status, why, now), since=status.since)
             await self._write(final_status)
             await self._add_event("Warning", final_status.reason, final_status.message, now)
@@ -168,7 +168,7 @@ class Journal:
             return
         state = routing.phase, routing.reason
         self._current = rollout_status(status, status.now, self.intent.hash)
-        # CLAIM_FAILED is kept until the claim is retried: otherwise, each read would remove it for a moment
+        # CLAIM_FAILED is kept until the claim is retried: otherwise, each read would briefly remove it
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(plan), Claim):
             self._current = unclaimed(self._current, status.now)

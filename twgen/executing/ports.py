@@ -21,31 +21,31 @@ from twgen.records.intent import Intent
 
 
 class RolloutView:
-    """Shows a rollout to people. This class only prints lines; subclasses may show more."""
+    """Shows a rollout to people. This class only prints lines, but subclasses can show more."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """`say` gets a sentence about each change and each failure."""
+        """`say` is called with a sentence about each change and each failure."""
         self.say = say
 
     def show(self, plan: Plan, world: World, caller: Caller) -> None:
         """Show the state that was read, and this caller's plan."""
 
     def fail(self, spec: WorkerSpec, failure: str) -> None:
-        """Show why a read, or the change after it, failed. Called for every failure, even a repeated one."""
+        """Show why a read or a change failed. This method is called for every failure, even if it recurs."""
 
 
 class Clock(Protocol):
-    """A clock that can wait."""
+    """A clock that can also sleep."""
 
     def now(self) -> datetime:
-        """The current time. For decisions about traffic, it is the time of the slowest known clock."""
+        """The current time. Decisions about traffic use the time of the slowest known clock."""
 
     async def sleep(self, length: timedelta, /) -> None:
         """Wait for this length of time."""
 
 
 class ServersOfWorker(Clock, Protocol):
-    """The servers of one worker. Its async methods raise StateUnavailable or OutOfTime."""
+    """The servers of one worker. The async methods raise StateUnavailable or OutOfTime."""
 
     spec: WorkerSpec
 
@@ -53,7 +53,10 @@ class ServersOfWorker(Clock, Protocol):
         """Read the state of the worker."""
 
     async def read_routing(self) -> WorkerDeployment | None:
-        """Read only the routing and its conflict token, with few calls. None if the worker does not exist."""
+        """Read only the routing and its conflict token, with few calls.
+
+        Returns None if the worker does not exist.
+        """
 
     def temporal(self, identity: str, /) -> TemporalWriter:
         """A writer that makes changes in Temporal as this manager identity."""
@@ -72,9 +75,9 @@ class Reported(NamedTuple):
     """The content of a rollout's status ConfigMap."""
 
     requests: Sequence[PendingRequest] = ()
-    """People's requests, in the order in which they are answered."""
+    """People's requests, in the order in which twgen answers them."""
     entries: Mapping[str, str] | None = None
-    """The entries of the ConfigMap, or None if they were not read."""
+    """The data entries of the ConfigMap, or None if the ConfigMap was not read."""
     is_news: bool = False
     """Whether a request or a changed intent may be waiting."""
 
@@ -94,19 +97,19 @@ class IntentServers(ServersOfWorker, Protocol):
         """Read the rollout's status and people's requests, with at most one cheap call."""
 
     async def replay_again(self) -> str:
-        """Restart the replay. Returns a sentence about what was done or is left to do."""
+        """Restart the replay. Returns a sentence that reports the restart or the remaining steps."""
 
 
 class TickServers(Protocol):
     """The servers of all workers that `tick` checks. Async methods raise StateUnavailable or OutOfTime."""
 
     def steady(self) -> datetime:
-        """The time of a clock for measuring intervals. Setting the machine's clock does not affect it."""
+        """The time of a monotonic clock for measuring intervals."""
 
     async def read(
         self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
     ) -> tuple[World, Sequence[Unread]]:
-        """Read the workers. The second result has the workers that cannot be read, with the reasons.
+        """Read the workers. The second result contains the workers that cannot be read, with the reasons.
 
         With `for_routing`, also read task queues, gates and all other input for decisions about traffic.
         """
@@ -121,7 +124,7 @@ class TickServers(Protocol):
         """A writer that makes changes in the cluster."""
 
     def begin_again(self, intent: Intent, /) -> bool:
-        """Restart an ended rollout that this process carried out. Returns False if there is none."""
+        """Restart an ended rollout that this process carried out. Returns False if no such rollout exists."""
 
 
 class IntentPlace(Clock, Protocol):
@@ -132,13 +135,13 @@ class IntentPlace(Clock, Protocol):
     view: RolloutView
 
     async def read_intent(self, intent_hash: str, /) -> Intent | None:
-        """Read the intent with this hash, or with any hash if that is empty. None if it no longer exists.
+        """Read the intent with this hash, or with any hash if `intent_hash` is empty.
 
-        Raises UnusableIntent, StateUnavailable or OutOfTime.
+        Returns None if the intent no longer exists. Raises UnusableIntent, StateUnavailable or OutOfTime.
         """
 
     async def read_status(self, intent: Intent, /) -> RolloutStatus | None:
-        """Read the status of the worker's rollout, if there is one. Raises the errors of `read_intent`."""
+        """Read the status of the worker's rollout, if it exists. Raises the same errors as `read_intent`."""
 
     def writer(self, intent: Intent, /) -> ClusterWriter:
         """A writer that makes changes in the cluster."""

@@ -1,4 +1,4 @@
-"""Requests hard refreshes, which make Argo CD render applications again."""
+"""Requests hard refreshes, so that Argo CD renders applications again."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
 class Refreshes:
-    """Requests hard refreshes, and remembers their times. Each refresh renders a whole application."""
+    """Requests hard refreshes, and remembers their times. A hard refresh renders a whole application."""
 
     def __init__(self, argocd: ArgoCD, timeout: float, say: Callable[[str], None]) -> None:
         self._argocd = argocd
@@ -38,15 +38,15 @@ class Refreshes:
         self._requested: dict[str, Refresh] = {}
         """The newest refresh of each application."""
         self._made_at: list[datetime] = []
-        """When the refreshes of the last minute were requested."""
+        """The times of the refreshes that were requested in the last minute."""
         self._waiting = 0
-        """How many applications the newest check postponed because of the limit per minute."""
+        """The number of applications that the last check postponed because of the limit per minute."""
         self._reported: set[tuple[str, str]] = set()
-        """Pairs of an application and a worker that it no longer renders, once that has been reported."""
+        """Reported pairs of an application and a worker that the application no longer renders."""
         self.projects: dict[str, str] = {}
-        """The Argo CD project of each worker. Empty if its application does not render its intent."""
+        """The Argo CD project of each worker. Empty if the application does not render the worker."""
         self.refused: dict[NamedObject, str] = {}
-        """Argo CD's messages about objects that the last syncs could not apply."""
+        """Argo CD's error messages about objects that the last syncs could not apply."""
         self.made = 0
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class Refreshes:
         self._argocd.close()
 
     async def applications(self, tracked_as: str, deadline: Deadline) -> Sequence[Mapping[str, Any]]:
-        """The application that `ArgoCD.application` returns, in a list."""
+        """Read an application, and return it in a list. `tracked_as` is its name in tracking annotations."""
         return [await self._argocd.application(tracked_as, deadline)]
 
     async def ask(
@@ -62,9 +62,9 @@ class Refreshes:
     ) -> list[str]:
         """Request the refreshes that are due, and return the failures.
 
-        `applications` has the workers of each application with their renders. It is a failure if Argo CD does
-        not list a worker's intent in the application. If the application no longer renders the worker, this
-        is only reported once. `steady` is the time of the clock for intervals.
+        `applications` maps each application to its workers and their renders. If Argo CD does not list a
+        worker's intent in the application, that is a failure. If the application no longer renders a worker,
+        this is reported only once. `steady` is the time of the monotonic clock.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -89,7 +89,7 @@ class Refreshes:
         self._requested = kept_refreshes(self._requested, steady)
         self._waiting = 0
 
-        # applications that had to wait come first
+        # applications that were postponed come first
         last_time = {name: str(last.at) for name, last in self._requested.items()}
         in_turn = sorted(applications, key=lambda name: (last_time.get(name, ""), name))
         requests = [ask(name, applications[name]) for name in in_turn]
@@ -102,7 +102,7 @@ class Refreshes:
             elif outcome:
                 raise outcome
         if self._waiting:
-            more = f"at most {MOST_A_MINUTE} applications are refreshed in a minute"
+            more = f"at most {MOST_A_MINUTE} applications are refreshed per minute"
             self._say(f"{more}: {self._waiting} more must wait for the next check")
         return list(dict.fromkeys(failures))
 
@@ -142,8 +142,8 @@ class Refreshes:
             self._waiting += 1
             return
         self._made_at.append(now)
-        # recorded before the request: if Argo CD rejects the refresh, it is requested again, and does not
-        # count as `in_vain`
+        # recorded before the request: if Argo CD rejects the refresh, twgen requests it again, and does not
+        # count the rejected refresh as `in_vain`
         self._requested[name] = (last or due)._replace(at=now, in_vain=0)
         with suppress(OutOfTime):
             # Argo CD responds after the render, which continues even if this request times out
@@ -162,7 +162,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
     ]
     return ApplicationState(
         is_syncing=last_sync(application).is_running,
-        # Argo CD keeps this condition for an hour after the error
+        # Argo CD keeps the ComparisonError condition for an hour after the error
         render_error=next((error for error in errors if "twgen" in error), ""),
         may_wait=value_at(application, "status", "sync", "status") != "Synced",
         asked_since=asked_since(application),
@@ -170,7 +170,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
 
 
 def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The plan hashes of the intents among these manifests, by worker."""
+    """The plan hash of each worker's intent among these manifests."""
     rendered = {}
     for manifest in config_maps:
         metadata = value_at(manifest, "metadata")

@@ -1,4 +1,4 @@
-"""Rolls out one worker: it reads the state, plans, makes one change, and reads again."""
+"""Rolls out one worker: reads the state, plans, makes one change, and reads the state again."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -42,27 +42,26 @@ class RolloutLoop:
     """The rollout loop of one worker, for a person or CI. `IntentRollout` is the loop in a cluster."""
 
     is_unattended = False
-    """Whether the loop runs without a person. If so, a problem such as an unreachable server does not end it:
-    it waits until the problem is fixed."""
+    """Whether the loop runs unattended. An unattended loop does not end because of a problem, such as an
+    unreachable server, but waits until the problem is fixed."""
     cause: Mapping[str, str] = {}
-    """The intent and the application of the rollout, to record with every routing change. Empty if there are
-    none."""
+    """The rollout's intent and application, to record with every routing change. Empty outside a cluster."""
 
     def __init__(self, servers: ServersOfWorker, caller: Caller, view: RolloutView) -> None:
         self.servers, self.caller, self.view = servers, caller, view
         self.spec = servers.spec
         self._unrecorded: tuple[RoutingPlan, str, partial[Mapping[str, Any]]] | None = None
-        """The last routing change, the identity that made it, and the metadata that records it. Kept until
-        the change is confirmed and recorded."""
+        """The last routing change, the identity that made it, and the metadata that records it. This value is
+        kept until the change is confirmed and recorded."""
         self._said: RoutingPlan | None = None
         """The last routing change that was reported."""
 
     async def read(self) -> World:
-        """Read the worker's state, and check whether the rollout may continue."""
+        """Read the worker's state, including whether the rollout is allowed to continue."""
         return await self.servers.read()
 
     async def read_routing(self) -> WorkerDeployment | None:
-        """Read only the routing, which takes few calls. Returns None if the rollout must not continue."""
+        """Read only the routing, with few calls. Returns None if the rollout must not continue."""
         return await self.servers.read_routing()
 
     async def show(self, plan: Plan, world: World) -> None:
@@ -74,19 +73,19 @@ class RolloutLoop:
         self.view.fail(self.spec, failure)
 
     async def is_asked(self) -> bool:
-        """Check whether a person has sent a request. Makes one cheap call, and never raises a TwgenError."""
+        """Check whether a person has sent a request, with one cheap call. Never raises a TwgenError."""
         return False
 
     async def answer(self, target: Target) -> bool:  # noqa: ARG002 - used in a cluster
-        """Answer a pending request, based on the last read. Returns whether to read the state again."""
+        """Answer a pending request, based on the last read. Returns whether the state must be read again."""
         return False
 
     async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:  # noqa: ARG002 - used in a cluster
-        """Make the changes in the cluster. Returns False if another read is due soon."""
+        """Make the planned changes in the cluster. Returns False if another read is due soon."""
         return True
 
     def target_of(self, world: World) -> Target:
-        """The target version in the state that was read."""
+        """The target version, based on the state that was read."""
         worker = worker_world(self.spec, world)
         identity = acting_identity(self.spec, worker, self.caller)
         return Target(self.spec, worker, self.servers.now(), identity)
@@ -95,8 +94,8 @@ class RolloutLoop:
         """Roll out until the worker is Settled or Blocked. Returns the last plan.
 
         With `once`, stop after one change. Claiming the worker and writing metadata do not count as changes.
-        A failure is raised if `once` is set, or if a person is present and no plan has been shown yet. Any
-        other failure is reported, and the loop reads again.
+        A failure is raised if `once` is set. An attended loop also raises failures before the first plan is
+        shown. Any other failure is reported, and the loop reads the state again.
         """
         is_first, failure = True, ""
         while True:
@@ -117,7 +116,7 @@ class RolloutLoop:
                 is_adjusted = takes_back(plan) or await self.adjust(plan, worker.rollout)
                 temporal = worker.temporal
                 due = next_write(plan) if temporal else None
-                # the answer and the changes in the cluster may have taken minutes
+                # the routing may have changed: answering and the changes in the cluster can take minutes
                 if temporal and due and not await self._is_unchanged(temporal):
                     await self.servers.sleep(_AFTER_A_CHANGE)
                     continue
@@ -147,13 +146,13 @@ class RolloutLoop:
     async def _answered(self, plan: WorkerPlan, world: World) -> bool:
         """Answer a pending request. Returns whether the state must be read again.
 
-        If the answer fails, no change is made, because the request may be an abort. The exception is a change
-        that takes a version's share back.
+        If answering fails, no routing change is made, because the request may be an abort. However, a change
+        that takes traffic back from a version is still made.
         """
         try:
             return await self.answer(self.target_of(world))
         except Conflict:
-            # another request has arrived, possibly an abort
+            # another request has arrived, which may be an abort
             return not takes_back(plan)
         except TwgenError as error:
             if not takes_back(plan):
@@ -162,7 +161,7 @@ class RolloutLoop:
             return False
 
     async def _is_unchanged(self, temporal: WorkerDeployment) -> bool:
-        """Whether the routing is the same as at the last read, and the rollout may still change it."""
+        """Whether the routing is unchanged since the last read, and the rollout is allowed to continue."""
         seen = await self.read_routing()
         return seen is not None and seen.conflict_token == temporal.conflict_token
 
@@ -174,9 +173,9 @@ class RolloutLoop:
                 await writer.start_gate(write, await self.servers.gate_input() if write.has_input else None)
                 say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
             case Claim():
-                # the conflict token in the response must not be used to change the routing: if another
-                # process with the same identity has already made the claim, the server returns the newest
-                # token, and this process might not have read the changes before it
+                # the conflict token in the response must not be used to change the routing. If another
+                # process with the same identity has already claimed the worker, the server returns the
+                # newest token, and this process might not have read all changes up to that token
                 try:
                     await writer.set_manager(write.manager, conflict_token)
                 except TwgenError as error:
@@ -203,7 +202,7 @@ class RolloutLoop:
         self.view.say(f"{self.spec.worker_deployment}: {says} ({change.because})")
 
     async def _recorded_late(self, temporal: WorkerDeployment | None) -> bool:
-        """Report and record a change that was made although its response or its record was lost.
+        """Report and record a routing change that was made although its response or its record was lost.
 
         Returns whether the state must be read again.
         """
@@ -227,12 +226,12 @@ class RolloutLoop:
     ) -> bool:
         """Record a routing change in the version's metadata, together with the entries in `also`.
 
-        Returns False if the record could not be written. The change itself is not undone.
+        Returns False if the record could not be written. The routing change itself is not undone.
         """
         if not build_id:
             return True
         failure = "its routing or its intent has changed since then"
-        # retried, because the gates would run again without the record; writing it twice is harmless
+        # retried, because without the record, the gates would run again. Writing the record twice is harmless
         for is_last in (False, True):
             try:
                 after = await self.read_routing()
@@ -242,13 +241,13 @@ class RolloutLoop:
             except TwgenError as error:
                 failure = str(error)
             if not is_last:
-                # for a moment after a change, the oldest supported server does not find the worker
+                # the oldest supported server briefly does not find the worker after a change
                 await self.servers.sleep(_AFTER_A_CHANGE)
-        self.view.say(f"could not record the change of traffic for {build_id}: {failure}")
+        self.view.say(f"could not record the routing change for {build_id}: {failure}")
         return False
 
     async def _wait(self, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
-        """Sleep until the plan can change. If only time must pass, read only the conflict token meanwhile."""
+        """Sleep until the plan can change. While only time must pass, check only the conflict token."""
         until = only_time_passes_until(plan, now)
         if not until or not world.temporal:
             await self._sleep(until_next_look(plan, now))
@@ -277,7 +276,7 @@ class RolloutLoop:
         return False
 
     async def intervene(self, target: Target, intervention: Intervention) -> None:
-        """Announce the changes that a person's command asks for, and make them."""
+        """Announce and make the changes that a person's command requests."""
         self.view.say(f"{self.spec.worker_deployment}: will {intervention.will}")
         change, writer, done = intervention.change, self.servers.temporal(target.identity), list[str]()
         try:
@@ -290,7 +289,8 @@ class RolloutLoop:
             if change and change.claim_manager:
                 await writer.set_manager(target.identity, target.temporal.conflict_token)
                 done.append(f"{target.identity} became the manager")
-                # as in a rollout, the conflict token in the response to a claim is not used
+                # the state is read again, because the conflict token in the response to a claim must not be
+                # used
                 decided_on, target = target, self.target_of(await self.read())
                 refuse_other_traffic(decided_on, target)
             if change:
@@ -301,7 +301,7 @@ class RolloutLoop:
         except TwgenError as error:
             was_done = False
             if isinstance(error, OutOfTime):
-                # the change may have been made, so it is not repeated
+                # the change may have been made although the call timed out
                 with suppress(TwgenError):
                     was_done = is_done(self.target_of(await self.read()), intervention)
             if not was_done:

@@ -1,4 +1,4 @@
-"""Makes single changes to a worker in Temporal, and carries out its policy for old versions."""
+"""Makes single changes to a worker in Temporal, and carries out the worker's policy for old versions."""
 
 import json
 from base64 import b64decode
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class TemporalWriter:
-    """Changes one worker as the manager `identity`. Each method makes one call, and never retries it.
+    """Changes one worker as the manager `identity`. Each method makes one call, without retries.
 
-    A method raises OwnedBySomebodyElse if another client manages the worker or changed it after the read,
-    StateUnavailable if the server rejects the call, and OutOfTime if the outcome is unknown.
+    A method raises OwnedBySomebodyElse if another client manages the worker, or has changed the worker since
+    the read. It raises StateUnavailable if the server rejects the call, and OutOfTime if the outcome is
+    unknown.
     """
 
     def __init__(self, spec: WorkerSpec, identity: str, clients: TemporalClients, timeout: float) -> None:
@@ -38,10 +39,10 @@ class TemporalWriter:
         self._timeout = timeout
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
-        """Set the worker's manager. If `manager` is empty, the worker has no manager afterwards.
+        """Set the worker's manager. An empty `manager` removes the manager.
 
-        The conflict token in the response is ignored: it may be newer than changes that this process has not
-        read.
+        The conflict token in the response is ignored, because it may include changes that this process has
+        not read.
         """
         await self._write(
             "SetWorkerDeploymentManager",
@@ -59,12 +60,12 @@ class TemporalWriter:
             build_id=change.build_id,
             conflict_token=b64decode(conflict_token),
             ignore_missing_task_queues=change.ignores_missing_queues,
-            # an empty build ID at 0% ends a ramp; a version at 0% would stay ramping, and never drain
+            # an empty build ID at 0% ends a ramp. A version at 0% would keep ramping, and never drain
             **({"percentage": change.percentage or 0} if is_ramp else {}),
         )
 
     async def delete_version(self, build_id: str) -> None:
-        """Delete the record of a version. The server rejects this if it has traffic, pollers or workflows."""
+        """Delete a version's record. The server refuses if the version has traffic, pollers or workflows."""
         await self._write("DeleteWorkerDeploymentVersion", deployment_version=self._version(build_id))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
@@ -99,7 +100,7 @@ class TemporalWriter:
         )
 
     async def start_batch(self, batch: Batch, reason: str) -> None:
-        """Start a batch operation, which the server runs in the background."""
+        """Start a batch operation. The server runs it in the background."""
         from google.protobuf.field_mask_pb2 import FieldMask
         from temporalio.api.batch import v1
         from temporalio.api.common.v1 import Payloads
@@ -137,7 +138,7 @@ class TemporalWriter:
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries into a version's metadata, as JSON.
 
-        twgen never removes an entry: after a removal, server 1.29.1 does not respond for a while.
+        twgen never removes an entry, because Temporal Server 1.29.1 stops responding for a while after that.
         """
         await self._write(
             "UpdateWorkerDeploymentVersionMetadata",
@@ -159,7 +160,7 @@ class TemporalWriter:
 
     async def _write(self, method: str, **fields: Any) -> None:
         """Make a call to WorkflowService."""
-        if method != "StartBatchOperation":  # its operation contains the identity
+        if method != "StartBatchOperation":  # this request has the identity in its operation
             fields["identity"] = self._identity
         call = Call(self._spec, method, fields, lambda _: None, is_retried=False)
         await self._clients.ask(call, Deadline(self._timeout))
@@ -172,7 +173,7 @@ def _payload(data: bytes, metadata: Mapping[str, bytes] | None = None) -> "Paylo
 
 
 async def delete_records(writer: TemporalWriter, worker: str, records: Sequence[OldRecord]) -> ForgetReport:
-    """Delete the records of old versions one after another. Stops after three errors."""
+    """Delete the records of old versions, one by one. Stops after three errors."""
     deleted: list[str] = []
     refused: list[str] = []
     for record in records:
@@ -206,8 +207,8 @@ async def begin(
 ) -> bool:
     """Start a due action on a version's workflows. Returns whether the start is recorded.
 
-    The job ID of the batch operation is written to the version's metadata before the start. So the operation
-    can be found even if the record of its start could not be written. The action also counts as started if no
+    The job ID of the batch operation is written to the version's metadata before the start. This way, twgen
+    can find the operation even if its start could not be recorded. The action also counts as started if no
     workflow matches.
     """
     spec, build_id, repeat = target.spec, scheduled.build_id, scheduled.repeat
@@ -216,8 +217,8 @@ async def begin(
     batch = batch_of(target, build_id, scheduled.what, *ids)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
-        # an account might be able to start the operation but not to write metadata; the failed operation must
-        # not be recorded as started. A new operation by `twgen end` counts for the same entry of the policy
+        # an account might be allowed to start the operation but not to write metadata. A failed operation
+        # must not be recorded as started. A new operation from `twgen end` counts for the same policy entry
         raise NegativeAnswer(
             f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: to restart it,"
             " run the command that `twgen plan` shows with --again"
@@ -233,7 +234,7 @@ async def begin(
     begun_at = (state.started_at if state else None) or target.now
     await writer.mark(build_id, begun_mark(version, scheduled, begun_at, number))
     if number:
-        why = "which started since the last time" if repeat else "as its RolloutPolicy says"
+        why = "which started after the last run" if repeat else "as its RolloutPolicy says"
         say(f"{spec.worker_deployment}: started to {change}, {why} (batch {batch.job_id})")
     return True
 
@@ -241,7 +242,7 @@ async def begin(
 async def start(
     writer: TemporalWriter, target: Target, scheduled: ScheduledAction | None, batch: Batch, reason: str
 ) -> None:
-    """Start a batch operation. If it is the first for its policy entry, record its job ID before that."""
+    """Start a batch operation. For the first operation of a policy entry, record the job ID beforehand."""
     if scheduled and not (scheduled.is_announced or scheduled.is_begun):
         version = target.versions[scheduled.build_id]
         await writer.mark(scheduled.build_id, announced_mark(version, scheduled))

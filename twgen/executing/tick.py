@@ -1,4 +1,4 @@
-"""Checks all rollouts in a cluster for outdated renders and for Jobs that must run again."""
+"""Checks all rollouts in a cluster for outdated renders and for Jobs that must be restarted."""
 
 import asyncio
 from collections import defaultdict
@@ -43,7 +43,7 @@ from twgen.reporting.bugs import Bug
 
 
 class Worker(NamedTuple):
-    """A worker with an intent in the cluster."""
+    """A worker that has an intent in the cluster."""
 
     intent: Intent
     spec: WorkerSpec
@@ -51,7 +51,7 @@ class Worker(NamedTuple):
     """The newest Job of the intent, if it has ended."""
     status: RolloutStatus | None = None
     is_skipped: bool = False
-    """Whether Argo CD skipped the intent's hook, so that no Job carries out the intent."""
+    """Whether Argo CD skipped the intent's hook, so no Job carries out the rollout."""
 
     @property
     def driver(self) -> Driver:
@@ -64,27 +64,27 @@ class Worker(NamedTuple):
 
     @property
     def is_carried_out(self) -> bool:
-        """Whether a program in the cluster is carrying out the rollout now."""
+        """Whether a Job or tick is carrying out the rollout now."""
         return not self.ended and self.driver is not Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """The results of one check."""
+    """The results of one check of all workers."""
 
     applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     unmoved: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The statuses of workers whose rollout no program in the cluster is carrying out now."""
+    """The statuses of workers whose rollout neither a Job nor tick is carrying out now."""
     failures: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """Warnings about missing permissions, which may be intended."""
+    """Warnings about permissions that may be missing on purpose."""
     unread: list[Unread] = field(default_factory=list)
-    """The workers that could not be read. At the end of the check, they are added to `failures`."""
+    """The workers that could not be read. At the end of the check, these workers are added to `failures`."""
 
     @contextmanager
     def whatever_fails(self, subject: str) -> Iterator[None]:
-        """Collect any error of one worker, even a bug, so that the other workers are still checked."""
+        """Collect any error in one worker's check, even a bug, so that other workers are still checked."""
         try:
             yield
         except TwgenError as error:
@@ -93,9 +93,9 @@ class TickResult:
             self.failures.append(Bug.of(subject, error))
 
     def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
-        """These statuses from the cluster, updated with the state that this check has read.
+        """Update statuses from the cluster with the state that this check has read.
 
-        The phase and the reason are not updated, because most checks do not read task queues and gates.
+        The phase and the reason stay unchanged, because most checks do not read task queues and gates.
         """
         newest = {status.worker: status for status in statuses}
         for worker in newest.keys() & self.statuses.keys():
@@ -108,7 +108,7 @@ class _Observation:
     worker: Worker
     world: World
     attached: dict[str, AttachedRead]
-    """The attached objects. They are read after planning, because the plans say which kinds to read."""
+    """The attached objects, which are read after planning, because the plan determines the kinds to read."""
 
     @property
     def caller(self) -> Caller:
@@ -129,12 +129,12 @@ class _Observation:
 
     @property
     def target(self) -> Target:
-        """The target version, as the worker's rollout sees it."""
+        """The target version, from the perspective of the worker's rollout."""
         intent, spec = self.worker.intent, self.worker.spec
         return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity)
 
     def note(self, result: TickResult) -> None:
-        """Add the worker's status and the renders that are possible now to the result."""
+        """Add the worker's status and the currently possible renders to the result."""
         intent, [plan] = self.worker.intent, self.plan.workers
         result.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
@@ -144,33 +144,33 @@ class _Observation:
 
 
 class Tick:
-    """Runs the checks of one process. It remembers its reports and the operations that it started.
+    """Runs the checks of one process.
 
-    So a report is not repeated, and a started operation is not started again.
+    This class remembers its reports and the batch operations that it has started, so as not to repeat them.
     """
 
     def __init__(
         self, servers: TickServers, say: Callable[[str], None], allowed: TickSettings, *, goes_on: bool
     ) -> None:
-        """`say` gets a sentence about each change. `allowed` has the operator's permissions.
+        """`say` is called with a sentence about each change. `allowed` has the operator's settings for tick.
 
         `goes_on` is true if more checks follow.
         """
         self.servers, self.say, self.allowed, self._goes_on = servers, say, allowed, goes_on
-        # all times are from the steady clock. Each mapping has one entry per worker, which is removed once
-        # the worker is gone
+        # all times are from the monotonic clock. Each mapping has one entry per worker, which is removed when
+        # the worker no longer exists
         self.begun = defaultdict[str, dict[str, datetime]](dict)
-        """The time until which a started batch operation needs no check, by worker and job ID."""
+        """The time of the next check of a started batch operation, by worker and job ID."""
         self.kept = defaultdict[str, dict[str, NextTry]](dict)
         """When to retry the deletion of an old record, by worker and build ID."""
         self._said = defaultdict[str, set[str]](set)
         self._busy: dict[str, int] = {}
-        """How many checks in a row could not read workers for a transient reason, by reason."""
+        """The number of consecutive checks that could not read workers for a transient reason, by reason."""
 
     async def act(self, workers: Sequence[Worker]) -> TickResult:
-        """Run one check: delete the Jobs that must run again, and write the statuses that no Job writes."""
+        """Run one check of all workers: restart ended Jobs that have new work, and write missing statuses."""
         result = TickResult()
-        # a limit for each Temporal server, so that a server that never responds does not delay the others
+        # each Temporal server has its own limit, so that an unresponsive server does not delay other servers
         turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(8))
         by_place: defaultdict[tuple[str, str], list[Worker]] = defaultdict(list)
         for memory in (self.begun, self.kept, self._said):
@@ -181,7 +181,7 @@ class Tick:
             with result.whatever_fails(worker.spec.worker_deployment):
                 await self._mind_hook(worker, result)
             if worker.ended and worker.ended.is_older:
-                # Temporal need not be read: no Job has run for this intent yet
+                # no Job has run for this intent yet, so there is no need to read Temporal
                 with result.whatever_fails(worker.spec.worker_deployment):
                     why = "it belonged to an earlier intent, which was deleted"
                     await self._start_again(worker, worker.ended, why)
@@ -193,23 +193,23 @@ class Tick:
         await asyncio.gather(*map(check_namespace, by_place.values()))
         unread = result.unread
         if self._goes_on:
-            # a rate limit of a server is reported only after three failed reads in a row
+            # exceeding a server's rate limit is reported only after three failed reads in a row
             self._busy = {one.why: self._busy.get(one.why, 0) + 1 for one in unread if one.is_busy}
             unread = [one for one in unread if self._busy.get(one.why, 3) >= 3]
         result.failures.extend(unread_lines(unread))
         return result
 
     def is_new(self, sentence: str, worker: str = "") -> bool:
-        """Whether the sentence is reported for the first time. Remembers it.
+        """Remember a sentence, and return whether it is new.
 
-        A sentence about a worker is forgotten once the worker is gone. A sentence without `worker` is kept.
+        A sentence about a worker is forgotten when the worker no longer exists.
         """
         is_new = sentence not in self._said[worker]
         self._said[worker].add(sentence)
         return is_new
 
     async def _check(self, group: Sequence[Worker], turn: asyncio.Semaphore, result: TickResult) -> None:
-        """Check the workers of one namespace. Only reads count towards the Temporal server's limit."""
+        """Check the workers of one namespace. Only reads count towards the limit of the Temporal server."""
         unsettled = []
         async with turn:
             observations = await self._read(group, result)
@@ -242,7 +242,7 @@ class Tick:
     async def _read(
         self, workers: Sequence[Worker], result: TickResult, *, for_routing: bool = False
     ) -> list[_Observation]:
-        """Read the workers. A worker that cannot be read is left out."""
+        """Read the workers. The result omits workers that cannot be read."""
         world, unread = await self.servers.read([worker.spec for worker in workers], for_routing=for_routing)
         result.unread.extend(unread)
         attached: dict[str, AttachedRead] = {}
@@ -252,14 +252,14 @@ class Tick:
                 state = RolloutInCluster(is_paused=worker.intent.is_paused)
                 own_world = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
                 observations.append(observation := _Observation(worker, own_world, attached))
-                with suppress(Exception):  # `note` raises the same error later, and it is reported there
+                with suppress(Exception):  # `note` raises the same error again, and its caller reports it
                     plans += [plan.versions for plan in observation.plan.workers]
         if kinds := attached_to_read(plans):
             attached.update(await self.servers.attached(kinds))
         return observations
 
     async def _write_status(self, observation: _Observation, result: TickResult) -> None:
-        """Write a changed status, if no program in the cluster is carrying out the worker's rollout."""
+        """Write a changed status if neither a Job nor tick is carrying out the worker's rollout."""
         worker, before = observation.worker, observation.worker.status
         status: RolloutStatus | None = None
         if worker.driver is Driver.NONE:
@@ -268,7 +268,7 @@ class Tick:
             status = since_its_hook(before, observation.status)
         if not status:
             return
-        # with the resource version, because a Job may have written a newer status since the read
+        # includes the resource version, because a Job may have written a newer status since the read
         since, version = (
             (since_when(before, status), before.resource_version) if before else (status.since, "")
         )
@@ -284,7 +284,7 @@ class Tick:
     async def _run_again(self, observation: _Observation) -> None:
         """Restart a rollout that has ended but has new work.
 
-        A deleted Job that Argo CD tracks runs again, because Argo CD recreates it.
+        If Argo CD tracks the Job, deleting the Job is enough, because Argo CD recreates it.
         """
         worker, ended, [plan] = observation.worker, observation.worker.ended, observation.plan.workers
         if not ended or ended.is_older or worker.driver in {Driver.HOOK, Driver.NONE}:
@@ -293,10 +293,10 @@ class Tick:
             await self._start_again(worker, ended, plan.routing.because)
 
     async def _mind_hook(self, worker: Worker, result: TickResult) -> None:
-        """Take over a rollout, or only report it, if Argo CD skipped its hook. Give it back if the hook runs.
+        """Take over or report a rollout whose hook Argo CD skipped. Hand it back when the hook runs.
 
-        The rollout begins once the intent has the annotation. tick needs the same permissions for it as for
-        driver Tick.
+        tick starts the rollout when the intent has the annotation. For this, tick needs the same permissions
+        as for driver Tick.
         """
         intent, name = worker.intent, worker.spec.worker_deployment
         if intent.taken_over and not intent.is_taken_over and self.allowed.rollouts:
@@ -325,7 +325,7 @@ class Tick:
                 await self.servers.writer(intent).add_event("Warning", RoutingReason.HOOK_SKIPPED, says, now)
 
     async def _answer(self, worker: Worker, now: datetime, result: TickResult) -> None:
-        """Refuse the requests that no Job will answer, or restart an ended Job that can answer them."""
+        """Refuse the requests that no Job will answer, or restart an ended Job that can answer requests."""
         status, ended = worker.status, worker.ended
         if not status or worker.is_carried_out:
             return  # the running rollout answers the requests
@@ -341,14 +341,14 @@ class Tick:
                 return
         says = [f"{each.request}: {each.message}" for _, each in refused]
         if refused:
-            # if the refusals cannot be written, the requests may remain for a long time
+            # if the refusals cannot be written, the requests may stay pending for a long time
             with self._permitted(status.worker, f"cannot refuse {'; '.join(says)}", result):
                 await self.servers.writer(worker.intent).answer(*refused)
                 self.say(f"{status.worker}: refused {'; '.join(says)}")
 
     @contextmanager
     def _permitted(self, worker: str, failure: str, result: TickResult) -> Iterator[None]:
-        """Wrap a write to the cluster: a missing permission causes a warning, only once."""
+        """Wrap a write to the cluster. A missing permission causes a warning, but only once."""
         try:
             yield
         except Forbidden as error:
@@ -365,7 +365,7 @@ class Tick:
             self.say(f"{name}: deleted Job {ended.job.name}, which has ended: {because}")
 
     def _may_end(self, observation: _Observation) -> bool:
-        """Whether a batch operation may be due. For some time after a start, the next one is not due."""
+        """Whether a batch operation may be due. After a start, the next operation is not due for a while."""
         target, now = observation.target, self.servers.steady()
         if not (self.allowed.drains and may_end_workflows(target)):
             return False
@@ -374,31 +374,32 @@ class Tick:
         return any(begun.get(job_id, now) <= now for job_id in job_ids)
 
     def _records_due(self, observation: _Observation) -> list[OldRecord]:
-        """At most ten old records to delete, by the worker's policy. Empty if the operator forbids it."""
+        """At most ten old records to delete by the worker's policy. Empty if the operator forbids this."""
         if not self.allowed.forgets:
             return []
         now, kept = self.servers.steady(), self.kept[observation.target.spec.worker_deployment]
         waiting = {build_id for build_id, again in kept.items() if again.at > now}
         records = records_to_forget(observation.target)
-        # later checks delete the rest
+        # the next checks delete the remaining records
         return [record for record in records if record.build_id not in waiting][:10]
 
     async def _forget(self, observation: _Observation, result: TickResult) -> None:
-        """Delete the records that are due, after checking again for open workflows on their versions."""
+        """Delete the records that are due, unless their versions now have open workflows."""
         worker, kept = observation.target.spec.worker_deployment, self.kept
         if not (due := self._records_due(observation)):
             return
         target = observation.target
         listed = {version.build_id for version in target.temporal.versions}
         kept[worker] = {build_id: again for build_id, again in kept[worker].items() if build_id in listed}
-        # set before the attempt: otherwise, after an error, every check would try the same records
+        # the next try is set before the attempt: otherwise, after an error, every check would retry the same
+        # records
         for record in due:
             before = kept[worker].get(record.build_id)
             kept[worker][record.build_id] = NextTry.after(before, self.servers.steady())
         servers = self.servers.of(target.spec)
         unneeded = await servers.without_open_workflows(due)
         report = await delete_records(servers.temporal(target.identity), worker, unneeded)
-        # a record that the server still lists is tried again later
+        # a record that the server still lists is retried later
         for build_id in report.deleted:
             self.say(f"{worker} {build_id}: deleted its record in Temporal, as its RolloutPolicy says")
         result.failures.extend(f"{worker}: an old version was not deleted: {why}" for why in report.refused)
@@ -406,7 +407,7 @@ class Tick:
     async def _drain(self, observation: _Observation, result: TickResult) -> None:
         """Start the due actions on workflows of draining versions.
 
-        Also note until when the actions that have begun need no check.
+        This method also sets the times of the next checks of actions that have begun.
         """
         if not self.allowed.drains:
             return

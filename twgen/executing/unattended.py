@@ -1,6 +1,6 @@
-"""Runs a rollout in a cluster without a person. It reports problems, and waits until they are fixed.
+"""Runs an unattended rollout in a cluster. The rollout reports problems, and waits until they are fixed.
 
-It also accepts people's requests, carries out each request once, and writes the result.
+The rollout also accepts people's requests, carries out each request once, and writes the result.
 """
 
 import asyncio
@@ -37,22 +37,24 @@ from twgen.planning.worker_status import AttachedRead, attached_to_read, make_st
 from twgen.records.intent import Intent, UnusableIntent
 
 _LAST_TRIES = 12
-"""How many times twgen tries to write the final status or answers."""
+"""The maximum number of attempts to write the final status or answers."""
 
 
 class _Limit(NamedTuple):
-    """The end of a rollout's time limit, on the event loop's clock (None for no limit), and in words."""
+    """The time limit of a rollout."""
 
     ends: float | None
+    """The end of the limit on the event loop's clock, or None if there is no limit."""
     text: str
+    """The limit in words, such as `within 10 minutes`."""
 
 
 async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) -> WorkerPlan | None:
-    """Carry out the intent with this hash, or with any hash if that is empty.
+    """Carry out the intent with this hash, or with any hash if `intent_hash` is empty.
 
-    `within` is a limit in seconds, or None for no limit. Returns the last plan, or None if the intent no
-    longer exists. Raises the errors of `RolloutLoop.run`, but waits if a problem can be fixed. If it fails,
-    it writes the reason to the cluster.
+    `within` is the time limit in seconds, or None if there is no limit. Returns the last plan, or None if the
+    intent no longer exists. Raises the same errors as `RolloutLoop.run`, but waits if a problem can be fixed.
+    If the rollout fails, the reason is written to the cluster.
     """
     limit = _Limit(None, "")
     if within is not None:
@@ -67,14 +69,14 @@ async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) 
                 return plan
             journal = Journal(place.writer(intent), intent, place.view.say)
             plan = await _roll_out(place, journal, limit)
-            # an intent that was deleted and recreated might differ only in its UID
+            # if the intent was deleted and recreated, it might differ only in its UID
             if plan.routing.reason is not RoutingReason.SUPERSEDED:
                 return plan
     except UnusableIntent as error:
         await _refuse(place, error)
         raise
     except Exception as error:
-        # after SIGTERM, nothing is written: readers of the status also check whether the Job has ended
+        # on SIGTERM, no status is written: readers of the status also check whether the Job has ended
         if journal and await is_current(place, journal.intent):
             is_bug = not isinstance(error, TwgenError)
             why = f"it ended because of a bug ({type(error).__name__})" if is_bug else str(error)
@@ -83,7 +85,7 @@ async def carry_out(place: IntentPlace, intent_hash: str, within: float | None) 
 
 
 async def _refuse(place: IntentPlace, error: UnusableIntent) -> None:
-    """Report once that an intent cannot be carried out, and refuse its pending requests."""
+    """Report once that an intent cannot be carried out, and refuse the pending requests."""
     intent, status = error.intent, None
     writer, why = place.writer(intent), str(error)
     with suppress(TwgenError):
@@ -129,7 +131,7 @@ async def _intent(place: IntentPlace, intent_hash: str, limit: _Limit) -> Intent
 
 
 class IntentRollout(RolloutLoop):
-    """The rollout of an intent in a cluster. It reports to that cluster."""
+    """The rollout of an intent in a cluster. The rollout's progress is reported to the same cluster."""
 
     is_unattended = True
     servers: IntentServers
@@ -147,10 +149,10 @@ class IntentRollout(RolloutLoop):
         )
 
     async def read(self) -> World:
-        """Read the worker, and check whether the rollout may continue."""
+        """Read the worker's state, including whether the rollout is allowed to continue."""
         with self._journal.asking(self._place.now()):
             world = await self.servers.read()
-            # read last, because this state permits the next write
+            # read last, because this state decides whether the next write is allowed
             state = await self.servers.state()
         return world.with_rollout(self.spec.key, state)
 
@@ -161,7 +163,7 @@ class IntentRollout(RolloutLoop):
         return None if state.is_stopped else temporal
 
     async def show(self, plan: Plan, world: World) -> None:
-        """Show the state, and write it to the cluster, together with the state of the attached objects."""
+        """Show the state, and write the status to the cluster, including the state of attached objects."""
         self.view.show(plan, world, self.caller)
         self._attached = None
         may_list = self.spec.policy.owner_references is OwnerReferences.RENDER
@@ -172,7 +174,7 @@ class IntentRollout(RolloutLoop):
         await self._journal.record(plan.workers[0], make_status(plan, world, self.caller, read))
 
     async def attached(self) -> list[AttachedInCluster]:
-        """The attached objects at the last read. If they were not read then, read them now."""
+        """The attached objects at the last read. Objects that were not read then are read now."""
         return await self.servers.attached() if self._attached is None else self._attached
 
     async def fail(self, failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
@@ -180,14 +182,14 @@ class IntentRollout(RolloutLoop):
         await self._journal.fail(failure, reason, self._place)
 
     async def adjust(self, plan: WorkerPlan, state: RolloutInCluster) -> bool:
-        """Make the changes in the cluster."""
+        """Make the planned changes in the cluster."""
         return await self._adjustments.make(plan, state)
 
     async def is_asked(self) -> bool:
-        """Whether a request or a changed intent may be waiting. If this cannot be read, the answer is False.
+        """Whether a request or a changed intent may be waiting.
 
-        The next full read then reports the failure. If another client has deleted or changed the status, this
-        method writes the status again.
+        Returns False if the status cannot be read, because the next full read reports the failure. If another
+        client has deleted or changed the status, this method writes the status again.
         """
         with suppress(TwgenError):
             reported = await self.servers.reported()
@@ -197,9 +199,9 @@ class IntentRollout(RolloutLoop):
         return False
 
     async def answer(self, target: Target) -> bool:
-        """Carry out the first request, based on the last read. Returns whether to read the state again.
+        """Carry out the first request, based on the last read. Returns whether the state must be read again.
 
-        Raises TwgenError if the outcome is unknown. The next read shows the outcome.
+        Raises TwgenError if the outcome is unknown. The next read then shows the outcome.
         """
         state = target.world.rollout
         if state.is_superseded or state.older_pods:
@@ -230,7 +232,7 @@ class IntentRollout(RolloutLoop):
             raise
         except TwgenError as error:
             if answer.request.verb.slows:
-                raise  # such a request can safely be repeated, so it is retried until it succeeds
+                raise  # this kind of request can safely be repeated, so it is retried until it succeeds
             # the request may have succeeded before the connection broke
             found = self.target_of(await self.read())
             if is_in_effect(answer.request, found):
@@ -239,7 +241,7 @@ class IntentRollout(RolloutLoop):
         return ended(answer, AnswerState.DONE, "; ".join(filter(None, (answer.message, also))))
 
     async def _remove(self, pending: PendingRequest, target: Target) -> None:
-        """Remove an invalid request, or one that was already answered and has reappeared."""
+        """Remove an invalid request, or a request that was already answered and has reappeared."""
         request, wrong = pending.request, pending.wrong
         if request and pending.answer and request != pending.answer.request:
             wrong = f"{request}: an earlier request, which was answered, had the same ID {request.id}"
@@ -248,7 +250,7 @@ class IntentRollout(RolloutLoop):
             await self._report(AnswerState.REFUSED, wrong, target)
 
     async def _write_answers(self, target: Target, *answers: tuple[PendingRequest, Answer]) -> str:
-        """Write answers, and report the final ones. Returns the new resource version of the status."""
+        """Write answers, and report final answers. Returns the new resource version of the status."""
         version = await self.servers.cluster.answer(*answers)
         for _, answer in answers:
             if answer.is_final:
@@ -256,7 +258,7 @@ class IntentRollout(RolloutLoop):
         return version
 
     async def _report(self, state: AnswerState, message: str, target: Target) -> None:
-        """Report an answer in the log and as an Event. If that fails, the request is still answered."""
+        """Report an answer in the log and as an Event. If this fails, the request is still answered."""
         self.view.say(f"{target.spec.worker_deployment}: {state}: {message}")
         kind: EventType = "Normal" if state is AnswerState.DONE else "Warning"
         try:
@@ -274,7 +276,7 @@ async def _roll_out(place: IntentPlace, journal: Journal, limit: _Limit) -> Work
         async with asyncio.timeout_at(limit.ends):
             plan = await rollout.run(once=False)
     except TimeoutError as error:
-        # a settled rollout was only waiting until the change reached every task queue, so it has succeeded
+        # a settled rollout was only waiting until the change had reached every task queue, so it succeeded
         if not (settled := journal.settled):
             worker, last_state = rollout.spec.worker_deployment, journal.last_state(place.now())
             raise OutOfTime(f"{worker} is not settled {limit.text}: {last_state}") from error

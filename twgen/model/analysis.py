@@ -11,20 +11,20 @@ from twgen.model.shapes import INT32, duration, number, text, word
 from twgen.model.values import dataclass
 
 MOST_TYPES = 50
-"""The most workflow types in one setting."""
+"""The maximum number of workflow types in one setting."""
 INFINITE = float_info.max
-"""The number instead of an infinite one, which documents cannot contain."""
+"""The number that replaces infinity, because JSON documents cannot contain infinity."""
 
 
 class OnFailure(StrEnum):
-    """The reaction if a ramp's analysis fails."""
+    """The reaction when the analysis of a ramp fails."""
 
     ABORT = "Abort"
     PAUSE = "Pause"
 
 
 class ClosedStatus(StrEnum):
-    """The statuses of workflows that ended without completing. The names are Temporal's."""
+    """Temporal's statuses of workflows that closed without completing."""
 
     FAILED = "Failed"
     TIMED_OUT = "TimedOut"
@@ -33,19 +33,19 @@ class ClosedStatus(StrEnum):
 
 
 _LARGEST_RATIO = 0.9
-"""The largest limit. With a larger one, no version could be clearly worse."""
+"""The highest allowed limit. With a higher limit, no failure rate could be clearly above the limit."""
 _SMALLEST_RATIO = 0.000001
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFailures:
-    """Limits the share of failed workflows among all that have started on the target during its ramp.
+    """Limits the failure rate of the workflows that have started on the target during its ramp.
 
-    Each attempt of a retry policy counts. A chain of continue-as-new counts once.
+    Each attempt of a retry policy counts separately. A continue-as-new chain counts once.
     """
 
     max_ratio: Annotated[float | None, number(_SMALLEST_RATIO, _LARGEST_RATIO)] = None
-    """The share of workflows that may fail, from 0.000001 to 0.9."""
+    """The highest allowed failure rate, from 0.000001 to 0.9."""
     statuses: Annotated[tuple[ClosedStatus, ...], Each(least=1, is_set=True)] = (
         ClosedStatus.FAILED,
         ClosedStatus.TIMED_OUT,
@@ -54,30 +54,31 @@ class WorkflowFailures:
     workflow_types: Annotated[
         tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", most=MOST_TYPES, is_set=True)
     ] = ()
-    """The workflow types that count. If absent or empty, all types count."""
+    """The workflow types to count. If absent or empty, all types count."""
     false_alarms: Annotated[float, number(_SMALLEST_RATIO, 0.5)] = 0.01
-    """The accepted probability that a version whose failure rate is exactly at the limit fails this metric
-    during its ramp."""
+    """The accepted probability of a false alarm. This is the probability that the metric fails during a ramp
+    if the version's failure rate is exactly at the limit."""
     at_least: Annotated[int, INT32] = 0
-    """The number of workflows that must have started before the last step ends."""
+    """The number of workflows that must start before the last step can end."""
     as_current: Annotated[bool, FieldName("notAbove"), word("Current")] = False
-    """Current: instead of maxRatio, allow the current version's failure rate over the same time, but at least
-    0.1%. The confidence is 99%. If some workflows failed, the ramp waits while the current version has fewer
-    than about seven workflows."""
+    """With `Current`, the limit is the current version's failure rate over the same time, but at least 0.1%.
+    This limit replaces maxRatio, and has a confidence of 99%. If workflows of the target have failed, the
+    ramp waits until about seven workflows have started on the current version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblems:
-    """Limits the number of workflows on the target whose workflow tasks have failed for about a minute.
+    """Limits the number of the target's workflows whose workflow tasks have been failing for about a minute.
 
-    Such workflows are a sign that the code cannot replay. If the server does not list them
-    (TemporalReportedProblems), twgen inspects up to 100 running workflows. Do not use this metric then if the
-    target can have more: the ramp would wait forever.
+    Such workflows indicate that the new code cannot replay their histories. If the server does not list these
+    workflows in the TemporalReportedProblems search attribute, twgen inspects up to 100 running workflows.
+    With such a server, do not use this metric if the target can have more than 100 running workflows: the
+    ramp would wait forever.
     """
 
     at_most: Annotated[int, FieldName("max"), INT32] = 0
-    """The number of such workflows that is allowed. An auto-upgrade workflow might have been stuck before it
-    moved to the target."""
+    """The maximum number of such workflows. An auto-upgrade workflow may have been stuck even before it moved
+    to the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,11 @@ class BacklogAge:
         Example("2m"),
         Hint("write a duration such as 2m"),
     ]
-    """The highest allowed age."""
+    """The maximum age of the oldest waiting task."""
 
 
 class NoData(StrEnum):
-    """The meaning of a point for which the query returns no number."""
+    """The treatment of a data point for which the query returns no value."""
 
     WAIT = "Wait"
     PASS = "Pass"  # noqa: S105 - no password
@@ -107,24 +108,26 @@ class PrometheusQuery:
     """Limits the result of a Prometheus query, which twgen evaluates once per interval."""
 
     query: Annotated[str, text(most=4096)]
-    """A PromQL query that returns one number. twgen fills in {{ .DeploymentName }}, {{ .BuildID }} and
+    """A PromQL query that returns a single number. twgen fills in {{ .DeploymentName }}, {{ .BuildID }} and
     {{ .TemporalNamespace }}."""
     server: Annotated[str, LABEL] = ""
-    """The name of the server in the OperatorConfig. It can be absent if there is only one server."""
-    least: Annotated[float | None, FieldName("thresholdRange.min", "The range of good values.")] = None
-    """The lowest good value."""
+    """The name of a Prometheus server in the OperatorConfig. You can omit this field if there is only one
+    server."""
+    least: Annotated[float | None, FieldName("thresholdRange.min", "The range of acceptable values.")] = None
+    """The lowest acceptable value."""
     most: Annotated[float | None, FieldName("thresholdRange.max")] = None
-    """The highest good value."""
+    """The highest acceptable value."""
     interval: Annotated[
         timedelta,
         duration(timedelta(seconds=10), timedelta(hours=24), ": no step would get a second measurement"),
     ] = timedelta(minutes=1)
-    """The time between two points, from 10s to 24h."""
+    """The time between two data points, from 10s to 24h."""
     failure_limit: Annotated[int, INT32] = 0
-    """The number of points that may be outside the range. With one more, the metric fails."""
+    """The metric fails if more data points than this are outside the range."""
     no_data: NoData = NoData.WAIT
-    """The meaning of a point without a number. NaN is not a number. Wait: the ramp waits while the newest
-    point has no number. Pass: the point is good. Fail: the point is outside the range."""
+    """The treatment of a data point that has no value, or whose value is NaN. With `Wait`, the ramp waits
+    while the newest data point has no value. With `Pass`, the data point passes. With `Fail`, the data point
+    counts as outside the range."""
 
 
 Measure = WorkflowFailures | ReportedProblems | BacklogAge | PrometheusQuery
@@ -134,12 +137,12 @@ MEASURES = {
     "backlogAge": BacklogAge,
     "prometheus": PrometheusQuery,
 }
-"""The measures that a metric may have, by field name."""
+"""The possible measures of a metric, by field name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its name and its measure."""
+    """A metric with its name and its measure."""
 
     name: Annotated[str, LABEL]
     """The name of the metric, unique in the policy."""
@@ -150,22 +153,22 @@ class Metric:
 class Analysis:
     """The metrics of a ramping version."""
 
-    # at most ten, because the server counts workflows for each of them whenever the rollout is checked
+    # at most ten, because the server counts workflows for each metric whenever twgen checks the rollout
     metrics: Annotated[
         tuple[Metric, ...],
         Each(noun="metric", least=1, most=10),
         Hint("without metrics, nothing is measured"),
     ]
-    """The metrics. twgen measures each of them whenever it checks the rollout."""
+    """The metrics, which twgen measures whenever it checks the rollout."""
     on_failure: OnFailure = OnFailure.ABORT
-    """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
-    resume`."""
+    """`Abort` takes the target's share back until you run `twgen retry` or commit a new build. `Pause` keeps
+    the share unchanged until you run `twgen resume`."""
     initial_delay: timedelta = timedelta(minutes=1)
-    """After the ramp has begun, twgen waits this long before it judges the metrics."""
+    """The time between the start of the ramp and the first evaluation of the metrics."""
 
     @property
     def least_started(self) -> int:
-        """The number of workflows that must have started on the version before its last step ends."""
+        """The number of workflows that must start on the version before its last step can end."""
         asked = (metric.measure for metric in self.metrics)
         return max(
             (measure.at_least for measure in asked if isinstance(measure, WorkflowFailures)), default=0
@@ -173,7 +176,7 @@ class Analysis:
 
 
 class Verdict(StrEnum):
-    """The verdict of a metric on a version."""
+    """A metric's verdict about a version."""
 
     PASSES = "Passes"
     FAILS = "Fails"
@@ -187,69 +190,69 @@ class Judgement:
     metric: str
     """The name of the metric in the policy."""
     verdict: Verdict
-    """Fails: the ramp is taken back or paused. Undecided: the ramp waits."""
+    """With `Fails`, the ramp is taken back or paused. With `Undecided`, the ramp waits."""
     because: str
     """The result as a sentence."""
     value: float | None = None
     """The measured value. Null if nothing was measured."""
     bound: float | None = None
-    """The limit of the value. Null if unknown."""
+    """The limit for the measured value. Null if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The workflows that started on a version, and the failed ones among them."""
+    """How many workflows started on a version, and how many of these workflows failed."""
 
     started: int
-    """How many workflows started."""
+    """The number of workflows that started."""
     failed: int
-    """How many of these workflows failed."""
+    """The number of these workflows that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The failures of the target, and of the current version if the metric compares them."""
+    """The failures of the target, and of the current version if the metric compares the two versions."""
 
     target: FailureCount
     """The workflows that started on the target since the ramp began. Absent if not read."""
     current: FailureCount | None = None
-    """The workflows that started on the current version, if the metric compares with it."""
+    """The workflows that started on the current version. Absent if the metric does not compare versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class StuckWorkflows:
-    """Running workflows of the target whose workflow tasks keep failing."""
+    """The target's running workflows whose workflow tasks keep failing."""
 
     number: int
-    """How many there are."""
+    """The number of these workflows."""
     first: tuple[str, ...] = ()
-    """The workflow IDs of some of them."""
+    """The workflow IDs of some of these workflows."""
     is_all: bool = True
-    """False if there were too many workflows to inspect all of them."""
+    """False if the target had too many running workflows to inspect all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The target's task queue whose oldest task has waited longest."""
+    """The target's task queue whose oldest task has been waiting longest."""
 
     task_queue: str
     """The name of the task queue."""
     seconds: int
-    """How many seconds that task has waited. 0 if no task waits."""
+    """The age of the oldest waiting task, in seconds. The value is 0 if no task is waiting."""
     added: float
-    """How many tasks arrive for the target each second."""
+    """The number of tasks per second that arrive for the target."""
     dispatched: float
-    """How many tasks its workers take each second."""
+    """The number of tasks per second that the target's workers take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The result of a query at one moment."""
+    """A data point: the result of a query at one time."""
 
     at: datetime
-    """The time of the point."""
+    """The time of the data point."""
     value: float | None = None
-    """The value. Absent if the point has no number."""
+    """The value of the data point. Absent if the query returned no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +266,10 @@ class Measurement:
     failures: Failures | None = None
     """The failures that workflowFailures counts. Absent if not read."""
     stuck: StuckWorkflows | None = None
-    """For reportedProblems: running workflows of the target with workflow tasks that keep failing."""
+    """The stuck workflows that reportedProblems counts. Absent if not read."""
     backlog: Backlog | None = None
-    """For backlogAge: the target's task queue with the oldest waiting task."""
+    """The task queue with the oldest waiting task, for backlogAge. Absent if not read."""
     points: tuple[Point, ...] | None = None
-    """For prometheus: the points that the query returned, oldest first."""
+    """The data points that a prometheus query returned, oldest first. Absent if not read."""
     problem: str = ""
     """Why the metric could not be read."""

@@ -1,4 +1,4 @@
-"""Removes the credentials that this process has sent from messages, in all forms that a server may return."""
+"""Redacts credentials in messages, in every encoding in which a server may return them."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from html import escape
 from urllib.parse import quote, quote_plus
 
 LEAST_EVERYWHERE = 16
-"""The fewest characters of a remembered credential. A shorter one might be an ordinary word."""
+"""The minimum length of a remembered credential. A shorter credential might be an ordinary word."""
 _MOST = 64
-"""How many credentials are remembered. Credentials are renewed, so the oldest are forgotten."""
+"""The maximum number of remembered credentials. When credentials are renewed, the oldest are forgotten."""
 _LEAST_PART = 8
-"""The fewest characters of a part of a base64 text that is searched for."""
+"""The minimum length of a base64 fragment that is redacted."""
 _LEAST_RUN = 12
-"""How many consecutive letters and digits of a credential are recognized as a part of it."""
+"""The minimum number of consecutive letters and digits that identify a part of a credential."""
 _INSTEAD = "..."
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _OF_URLS = str.maketrans("+/", "-_")
@@ -23,7 +23,7 @@ _sent: dict[str, None] = {}
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """Remember these secrets, to hide them in all later messages."""
+    """Remember these secrets, so that they are redacted in all later messages."""
     for secret in secrets:
         if len(secret) >= LEAST_EVERYWHERE:
             _sent.pop(secret, None)
@@ -33,7 +33,7 @@ def remember(secrets: Iterable[str]) -> None:
 
 
 def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """The text with `...` instead of these secrets and all remembered secrets."""
+    """Replace these secrets and all remembered secrets in a text with `...`."""
     if not (secrets or _sent):
         return text
     text = _pattern((*secrets, *_sent)).sub(_INSTEAD, text)
@@ -43,7 +43,7 @@ def without_credentials(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def _without_runs(text: str, secret: str) -> str:
-    """The text without parts of a secret, even if the secret was cut, wrapped, escaped or changed in case."""
+    """Redact parts of a secret, even if the secret was truncated, wrapped, escaped or changed in case."""
     own = "".join(character.lower() for character in secret if character.isalnum())
     places = [place for place, character in enumerate(text) if character.isalnum()]
     letters = "".join(text[place].lower()[:1] for place in places)
@@ -59,7 +59,7 @@ def _without_runs(text: str, secret: str) -> str:
 @lru_cache(8)
 def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
     forms = {form for secret in secrets for form in _forms(secret) if form}
-    # the longest first, because the base64 of user and password begins with the base64 of the user
+    # the longest first, because the base64 of `user:password` begins with the base64 of `user`
     return re.compile("|".join(map(re.escape, sorted(forms, key=lambda form: (-len(form), form)))) or "(?!)")
 
 
@@ -77,8 +77,8 @@ def _forms(secret: str) -> Iterable[str]:
     yield whole
     yield whole.translate(_OF_URLS)
     for before in range(3):
-        # the base64 of a longer text with the secret in it: only the characters in the middle are known,
-        # because the first and the last depend on the text before and after the secret
+        # if a longer text contains the secret, only the middle characters of its base64 are known, because
+        # the first and the last characters depend on the surrounding text
         characters = b64encode(bytes(before) + content).decode()
         part = characters[-(-before * 8 // 6) : (before + len(content)) * 8 // 6]
         if len(part) >= _LEAST_PART:

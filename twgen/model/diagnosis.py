@@ -29,11 +29,12 @@ class DoctorFinding:
     says: Name
     """The finding as a sentence."""
     because: Name
-    """Why it matters."""
+    """Why the finding matters."""
     remedy: Name
-    """How to fix it."""
+    """How to fix the problem."""
     severity: Severity = Severity.PROBLEM
-    """Problem: something does not work, or will fail. Advice: it works, but could be better."""
+    """`Problem` means that something does not work or will fail. `Advice` means that everything works, but
+    could be better."""
 
 
 class NotChecked(NamedTuple):
@@ -49,7 +50,7 @@ class Diagnosis(NamedTuple):
     """The result of `twgen doctor`."""
 
     now: datetime
-    """When the checks ran."""
+    """The time of the checks."""
     findings: tuple[DoctorFinding, ...]
     """The findings, problems first."""
     not_checked: tuple[NotChecked, ...]
@@ -64,18 +65,18 @@ class Right(NamedTuple):
     """The API group. Empty means the core group."""
     resource: str
     name: str = ""
-    """The name of the only object. Empty means all objects."""
+    """The name of the object, if the permission is limited to one object. Empty means all objects."""
 
 
 class Account(NamedTuple):
-    """An account in Kubernetes, and who uses it."""
+    """A Kubernetes account and its user."""
 
     user: str
-    """Its name in Kubernetes, such as `system:serviceaccount:shop:payments-rollout`. Empty if unknown."""
+    """The account's name, such as `system:serviceaccount:shop:payments-rollout`. Empty if unknown."""
     of: str = ""
-    """Its users, such as `the Jobs of shop/payments`. Empty means the person who runs `twgen doctor`."""
+    """The user, such as `the Jobs of shop/payments`. Empty means the person who runs `twgen doctor`."""
     remedy: str = ""
-    """The command that grants all its permissions. Empty if each permission needs its own command."""
+    """The command that grants the account all its permissions. Empty if each needs its own command."""
 
 
 class Need(NamedTuple):
@@ -91,7 +92,7 @@ class Need(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A Kubernetes object with a problem, as Kubernetes reports it."""
+    """A Kubernetes object with a problem that Kubernetes reports."""
 
     name: str
     """The kind and name, such as `Pod shop/payments-rollout-x`."""
@@ -102,7 +103,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArgoApplication:
-    """An Application of Argo CD that twgen renders."""
+    """An Argo CD Application that twgen renders."""
 
     name: str
     """The name, as `<namespace>/<name>`."""
@@ -111,12 +112,13 @@ class ArgoApplication:
     prunes: bool
     heals: bool
     renders_by_path: bool
-    """Whether it has the annotation that makes Argo CD render it only for commits to certain paths."""
+    """Whether an annotation makes Argo CD render the Application only for commits that change certain
+    paths."""
     sync_options: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
-    """The errors that Argo CD reports for it."""
+    """The errors that Argo CD reports for the Application."""
     asked_since: datetime | None = None
-    """When a pending refresh was requested. None if no refresh is pending, or if this is unknown."""
+    """When a pending refresh was requested. None if no refresh is pending, or if the time is unknown."""
 
     @property
     def namespace(self) -> str:
@@ -125,61 +127,61 @@ class ArgoApplication:
 
 
 class Plugin(NamedTuple):
-    """The container of the repo-server that runs twgen."""
+    """The repo-server container that runs twgen."""
 
     image: str
     account: str
-    """The name of its ServiceAccount in Kubernetes."""
+    """The name of the repo-server's ServiceAccount."""
     has_token: bool
-    """Whether the Pod has that account's token, according to the Deployment."""
+    """Whether the Deployment gives the Pod the ServiceAccount's token."""
     mounts_token: bool = False
-    """Whether the container mounts that token with a volume of its own, as in deploy/in-cluster."""
+    """Whether the container mounts the token with a volume of its own, as in deploy/in-cluster."""
     timeout: str = ""
-    """The value of TWGEN_TIMEOUT. Empty if it is not set."""
+    """The value of TWGEN_TIMEOUT. Empty if the variable is not set."""
     missing: tuple[str, ...] = ()
-    """The ConfigMaps that it mounts although they do not exist."""
+    """The ConfigMaps that the container mounts, but that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgoInstallation:
-    """An installation of Argo CD."""
+    """An Argo CD installation."""
 
     version: str
     """The version. Empty if unknown."""
     plugin: Plugin | None
-    """The plugin. None if the repo-server has no such container."""
+    """The plugin. None if the repo-server has no plugin container."""
     settings: Mapping[str, str] | None = None
-    """The settings in `argocd-cm` and `argocd-cmd-params-cm`. None if not read."""
+    """The settings in `argocd-cm` and `argocd-cmd-params-cm`. None if these ConfigMaps were not read."""
     applications: tuple[ArgoApplication, ...] = ()
     namespace: str = "argocd"
     pods: tuple[Seen, ...] = ()
-    """The Pods of its repo-server that are not running."""
+    """The repo-server Pods that are not running."""
     operator: Operator | None = None
-    """The plugin's OperatorConfig. None if it was not read or does not exist."""
+    """The plugin's OperatorConfig. None if the OperatorConfig was not read or does not exist."""
 
 
 class TickInstallation(NamedTuple):
-    """The `twgen tick` of a cluster."""
+    """The `twgen tick` installation in a cluster."""
 
     name: str
     """The kind and name, such as `Deployment twgen/twgen-tick`."""
     image: str
     account: str
-    """The name of its ServiceAccount in Kubernetes."""
+    """The name of tick's ServiceAccount."""
     namespace: str | None = None
-    """The only namespace that it watches. Empty if it watches all namespaces. None if unknown."""
+    """The namespace that tick watches. Empty if tick watches all namespaces. None if unknown."""
     every: timedelta | None = None
-    """The time between two runs. None if unknown."""
+    """The time between two checks. None if unknown."""
     may: TickSettings | None = None
-    """The permissions that the operator gives it. None if unknown."""
+    """The permissions that the operator gives tick. None if unknown."""
     pods: tuple[Seen, ...] = ()
-    """Its Pods that are not running."""
+    """The tick Pods that are not running."""
     asks_argocd: bool = True
-    """Whether it has the address of an Argo CD."""
+    """Whether tick has the address of an Argo CD server."""
 
     @property
     def takes_over(self) -> bool:
-        """Whether it takes over a rollout whose hook Argo CD skips."""
+        """Whether tick takes over a rollout whose hook Argo CD skipped."""
         return bool(self.may and self.may.rollouts and self.asks_argocd)
 
 
@@ -200,25 +202,26 @@ class Installation:
     failures: tuple[str, ...] = ()
     """Why workers, intents and statuses could not be read, as sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
-    """The reason why no program carries out an unsettled rollout, by worker."""
+    """For each worker with an abandoned, unsettled rollout, the reason why nothing carries out the
+    rollout."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """The errors when a rollout reads or changes the state, by worker. Empty if there are none."""
+    """For each worker whose rollout cannot read or change the state, the errors."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
-    """The problem of a Job that has no running Pod, by worker."""
+    """For each worker whose Job has no running Pod, the problem."""
     outdated_jobs: Mapping[str, str] = field(default_factory=dict)
-    """The Job that ran for a deleted intent, although the intent has been recreated, by worker."""
+    """For each worker whose intent was deleted and recreated, the Job of the deleted intent."""
     jobless: Mapping[str, datetime] = field(default_factory=dict)
-    """When an intent last changed that no Job has carried out, by worker."""
+    """For each worker whose intent no Job has carried out, the time when the intent last changed."""
     skipped: Mapping[str, bool] = field(default_factory=dict)
-    """Whether tick takes over the rollout, by worker whose hook Argo CD skipped."""
+    """For each worker whose hook Argo CD skipped, whether tick takes over the rollout."""
     applications: Mapping[str, str] = field(default_factory=dict)
-    """The Argo CD application that tracks the intent, by worker."""
+    """For each worker, the Argo CD application that tracks the worker's intent."""
     orphans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The Deployments that an Argo CD application tracks, by worker without an intent."""
+    """For each worker without an intent, the Deployments that an Argo CD application tracks."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """The number of Worker Deployments, by address and Temporal namespace."""
+    """The number of Worker Deployments, by server address and Temporal namespace."""
     cluster_scoped: frozenset[GroupKind] = frozenset()
-    """The cluster-scoped kinds that the operator allows as attached kinds."""
+    """The attached kinds that the operator allows although they are cluster-scoped."""
     remembers: bool = True
     """Whether the ledger and the Git history were read together with the specs."""
     not_checked: Mapping[str, str] = field(default_factory=dict)

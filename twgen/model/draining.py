@@ -24,9 +24,10 @@ from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
 
 LONGEST_INPUT = 10_000
-"""The most characters of a signal's argument. It is limited, because each intent contains it."""
+"""The maximum length of a signal's argument. The length is limited, because each intent contains the
+argument."""
 AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
-"""The upper ends of the ranges of ages. One more range has all older workflows."""
+"""The upper bounds of the age ranges. An additional range contains all older workflows."""
 _WITHOUT_TRAFFIC = choice(
     *(VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINING, VersionStatus.DRAINED),
     VersionStatus.UNSPECIFIED,
@@ -35,23 +36,23 @@ _WITHOUT_TRAFFIC = choice(
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkflow:
-    """An open workflow that Temporal's visibility lists."""
+    """An open workflow in Temporal's visibility store."""
 
     workflow_type: str
     task_queue: str
     started_at: datetime
     is_paused: bool = False
     has_problems: bool = False
-    """Whether its workflow tasks keep failing. False also if the server does not report this."""
+    """Whether the workflow's tasks keep failing. False if the server does not report such problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The problems of a version's oldest workflows, which twgen described one by one."""
+    """The problems of a version's oldest workflows, which twgen inspected one by one."""
 
     number: int
     failing: int
-    """How many of these workflows have workflow tasks that keep failing."""
+    """The number of these workflows whose workflow tasks keep failing."""
     waiting_for_child: int
 
 
@@ -68,16 +69,17 @@ class PinnedWorkflows:
     """The open workflows that are pinned to a version, and the pinned workflows that ended recently."""
 
     number: int | None
-    """The server's count of the open workflows. None if they were not counted."""
+    """The number of open workflows, as counted by the server. None if the workflows were not counted."""
     listed: tuple[OpenWorkflow, ...] = ()
-    """The newest open workflows, or all of them."""
+    """All open workflows, or only the newest."""
     oldest_at: datetime | None = None
-    """When the oldest open workflow started. None if there is none, or if it was not found."""
+    """When the oldest open workflow started. None if no workflow is open, or if the oldest was not found."""
     described: Described = Described(0, 0, 0)
     ended: tuple[EndedWorkflow, ...] = ()
-    """The newest workflows that closed within the window."""
+    """The workflows that closed most recently, within the report's time window."""
     older_than: tuple[int, ...] = ()
-    """For each of AGES: how many open workflows are older. Empty if all are listed."""
+    """The number of open workflows that are older than each age in AGES. Empty if all workflows are
+    listed."""
 
     @property
     def are_listed(self) -> bool:
@@ -94,60 +96,62 @@ class WorkflowGroup:
     task_queue: str
     """The task queue."""
     number: Annotated[int, FieldName("workflows"), whole_number(1)]
-    """How many workflows there are."""
+    """The number of workflows in the group."""
 
 
 class AgeRange(NamedTuple):
-    """The workflows of one range of ages."""
+    """The workflows in one age range."""
 
     below: Annotated[timedelta | None, FieldName("belowSeconds"), WHOLE_SECONDS]
-    """The upper end of the range, in seconds. The range begins at the end of the range before it. Null if
-    there is no upper end."""
+    """The upper bound of the age range, in seconds. The range begins at the upper bound of the previous
+    range. Null if there is no upper bound."""
     number: Annotated[int, FieldName("workflows")]
-    """How many workflows there are."""
+    """The number of workflows in the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionInUse:
-    """A version that is neither target, current nor ramping."""
+    """A version that is not the target, the current version or the ramping version."""
 
     build_id: str
     """The build ID of the version."""
     status: Annotated[VersionStatus, _WITHOUT_TRAFFIC]
-    """The status in Temporal, corrected by the routing and the drainage."""
+    """The version's status in Temporal, corrected for the routing and the drainage status."""
     number: Annotated[int | None, FieldName("workflows")]
-    """The number of open workflows that are pinned to it, as the server counts them. Null if not counted."""
+    """The number of open workflows that are pinned to the version. Null if the server did not count them."""
     groups: tuple[WorkflowGroup, ...]
     """The open workflows by type and task queue. The largest group comes first."""
     grouped: int
-    """How many workflows the groups contain. If these are not all workflows, they are the newest."""
+    """The number of workflows in the groups. If the groups do not contain all workflows, they contain only
+    the newest."""
     oldest: Annotated[timedelta | None, FieldName("oldestSeconds"), WHOLE_SECONDS]
-    """The age of the oldest workflow. Null if there is no workflow, or if twgen did not find the oldest."""
+    """The age of the oldest workflow. Null if no workflow is open, or if twgen did not find the oldest."""
     ages: Annotated[tuple[AgeRange, ...] | None, Each(least=len(AGES) + 1, most=len(AGES) + 1)]
-    """The workflows by age, youngest first. Null if a snapshot has no list of them."""
+    """The workflows by age range, youngest first. Null if a snapshot does not list the workflows."""
     failing: int
-    """How many workflows have workflow tasks that keep failing."""
+    """The number of workflows whose workflow tasks keep failing."""
     paused: int
-    """How many workflows are paused."""
+    """The number of paused workflows."""
     waiting_for_child: int
-    """How many of the inspected workflows wait for a child workflow."""
+    """The number of inspected workflows that are waiting for a child workflow."""
     looked_at: int
-    """How many of the oldest workflows twgen inspected one by one."""
+    """The number of oldest workflows that twgen inspected one by one."""
     replicas: int | None
-    """The replicas of its Deployment. Null if it has no Deployment, or if the number is unknown."""
+    """The replicas of the version's Deployment. Null if there is no Deployment, or if the number is
+    unknown."""
     cpu: float | None
-    """The CPU cores that its pods request in total. Null if unknown."""
+    """The total CPU request of the version's pods, in cores. Null if unknown."""
     memory: Annotated[int | None, FieldName("memoryBytes"), printed({"type": "integer"})]
-    """The bytes of memory that its pods request in total. Null if unknown."""
+    """The total memory request of the version's pods, in bytes. Null if unknown."""
     ends_within: Annotated[
         tuple[timedelta, timedelta] | None,
         FieldName("drainedWithinSeconds"),
         listing(WHOLE_SECONDS, least=2, most=2),
     ]
-    """The shortest and the longest estimated time until it is drained, in seconds. The estimate assumes that
-    its workflows last as long as workflows that ended recently. Null if unknown."""
+    """The shortest and the longest estimated time until the version is drained, in seconds. The estimate
+    assumes that open workflows last as long as workflows that ended recently. Null if unknown."""
     unknown_because: str = ""
-    """Why the estimate is missing. Empty if it is not missing, or if no workflow is open."""
+    """Why there is no estimate. Empty if there is an estimate, or if no workflow is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,25 +163,26 @@ class WorkerInUse:
     temporal_namespace: str
     """The Temporal namespace of the worker."""
     versions: tuple[VersionInUse, ...]
-    """The versions that workflows keep running. The version with most workflows comes first."""
+    """The versions that workflows keep running. The version with the most workflows comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """The workflows that keep versions running which are no longer current."""
+    """The workflows that keep old versions running."""
 
     now: datetime
     """The time of the report."""
     window: Annotated[timedelta, FieldName("windowSeconds"), WHOLE_SECONDS]
-    """The estimate uses workflows that ended within this many seconds."""
+    """The time window of the estimate, in seconds. The estimate uses workflows that ended in this window."""
     workers: tuple[WorkerInUse, ...]
     """The workers, sorted by name."""
     unread: tuple[str, ...] = ()
-    """The reasons why other workers or versions are missing from the report. The exit code is then 3."""
+    """The reasons why workers or versions are missing from the report. If any are missing, the exit code is
+    3."""
 
 
 class BatchAction(StrEnum):
-    """An action that ends or moves the workflows of a draining version. Its names are Temporal's."""
+    """An action on the workflows of a draining version. The names are Temporal's."""
 
     MOVE = "Move"
     SIGNAL = "Signal"
@@ -200,28 +205,29 @@ class DrainingAction:
     """An action on a version's workflows, and the workflows that it applies to."""
 
     action: BatchAction
-    """Signal: send a signal. Cancel: request cancellation. Move: pin the workflows to the current version.
-    Terminate: end them."""
+    """`Signal` sends a signal. `Cancel` requests cancellation. `Move` pins the workflows to the current
+    version. `Terminate` terminates the workflows."""
     workflow_types: Annotated[
         tuple[Annotated[str, WORKFLOW_TYPE], ...], Each(noun="type", least=1, most=MOST_TYPES, is_set=True)
     ] = ()
-    """The workflow types that get the action. If absent, all types get it."""
+    """The workflow types that the action applies to. If absent, the action applies to all types."""
     older_than: Annotated[timedelta | None, FieldRule.INTERNAL] = None
     to_build_id: Annotated[str, FieldRule.INTERNAL] = ""
     """The build ID to move the workflows to. Empty means the current version."""
     signal_name: Annotated[str, LINE] = ""
     """The name of the signal. Signal requires it."""
     signal_input: Annotated[bytes | None, _AS_JSON] = None
-    """The argument of the signal. If absent, the signal has none."""
+    """The argument of the signal. If absent, the signal has no argument."""
     without_replay: bool = False
-    """Allows Move without a replay. Nothing then proves that the current version can continue the
+    """Allows `Move` without a replay. Without a replay, the current version might be unable to continue the
     workflows."""
 
     @property
     def id_text(self) -> str:
-        """The text from which the ID of its batch operation is made.
+        """The text from which the ID of the action's batch operation is derived.
 
-        twgen finds a batch operation by its ID. So this text must never change, even if names in the code do.
+        twgen finds a batch operation by this ID. Therefore, the text must never change, even if names in the
+        code change.
         """
         action = f"<Ending.{self.action.name}: {self.action.value!r}>"
         return (
@@ -239,18 +245,19 @@ class DrainingAction:
 
 @dataclass(frozen=True, slots=True)
 class DrainingEntry:
-    """An entry of a policy's `draining`: an action that each workflow of a draining version gets once."""
+    """An entry in a policy's `draining` list: an action on the workflows of a draining version."""
 
     after: Annotated[timedelta, duration(timedelta(seconds=1)), Example("24h")]
-    """How long the version must have been draining. The time must not be shorter than in the entry above."""
+    """How long the version must have been draining. This time must not be shorter than in the previous
+    entry."""
     what: Annotated[DrainingAction, FieldRule.INLINE]
     allow_termination: bool = field(default=False, compare=False)
-    """Must be true for Cancel and Terminate, so that a typing error ends no workflows."""
+    """Must be true for `Cancel` and `Terminate`, so that a typing error cannot end workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The next run of an entry that has begun. It is for workflows that started after the last run."""
+    """The next run of an action, for the workflows that started after the last run."""
 
     at: datetime
     """The earliest time of the run."""
@@ -260,33 +267,33 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """An entry of the policy's `draining` for one draining version, with the time when it is due."""
+    """An entry in the policy's `draining` list that is scheduled for one draining version."""
 
     build_id: str
     """The build ID of the version."""
     what: DrainingAction
     demand: str
-    """A text that identifies the entry."""
+    """A text that identifies the policy entry."""
     job_id: str
-    """The job ID of its batch operation. If the version drains a second time, the ID differs."""
+    """The job ID of the batch operation. If the version drains a second time, the job ID is different."""
     since: datetime
     """When the version began to drain."""
     at: datetime
-    """When it began, or the earliest time when it may begin."""
+    """When the action began, or the earliest time when the action can begin."""
     is_begun: Annotated[bool, FieldName("begun")] = False
-    """Whether it has begun. It begins once while the version drains."""
+    """Whether the action has begun. An action begins once each time the version drains."""
     is_announced: bool = False
-    """Whether the version's metadata contains its job ID, but not that it has begun."""
+    """Whether the version's metadata contains the job ID, but no record that the action has begun."""
     workflows: int | None = None
-    """How many workflows it applied to when it began. Null if it has not begun, or if this is unknown."""
+    """The number of workflows that the action applied to when it began. Null before that, or if unknown."""
     repeats: int = 0
-    """How often it began again, for workflows that started later."""
+    """How often the action ran again, for workflows that started later."""
     repeat: Repeat | None = None
-    """Its next run, or None if it does not run again."""
+    """The next run of the action, or None if the action does not run again."""
     is_next: bool = False
-    """Whether it is the first entry that has not begun."""
+    """Whether this is the version's first entry that has not begun."""
     held_by: str = ""
-    """Why it cannot begin although it is due. Empty if it can begin."""
+    """Why the action cannot begin although it is due. Empty if the action can begin."""
 
     @property
     def action(self) -> BatchAction:
@@ -295,16 +302,16 @@ class ScheduledAction:
 
     @property
     def workflow_types(self) -> tuple[str, ...]:
-        """The workflow types that it applies to. Empty means all types."""
+        """The workflow types that the action applies to. Empty means all types."""
         return self.what.workflow_types
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch operation on a server. It applies to all workflows that its query finds at the start."""
+    """A batch operation in Temporal. It applies to all workflows that match its query at the start."""
 
     job_id: str
-    """The job ID. The same entry always has the same ID, so that no operation starts twice."""
+    """The job ID. An entry always has the same job ID, so that no batch operation starts twice."""
     what: DrainingAction
     query: str
 

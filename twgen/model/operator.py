@@ -1,4 +1,4 @@
-"""The settings of an Argo CD's operator for all its applications, and the caller that runs twgen."""
+"""The OperatorConfig with the settings for all applications of an Argo CD, and the caller that runs twgen."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ class ProfileGrant(NamedTuple):
     """A Temporal profile, and the Argo CD projects that may use it."""
 
     name: Name
-    """The name of a profile in the file."""
+    """The name of a profile in Temporal's configuration file."""
     projects: tuple[str, ...] = ()
-    """The Argo CD projects: names or glob patterns."""
+    """The Argo CD projects that may use the profile, as names or glob patterns."""
 
 
 class TemporalProfiles(NamedTuple):
@@ -41,35 +41,35 @@ class TemporalProfiles(NamedTuple):
     config_file: Annotated[
         str, text(r"^(?![^/])", "an absolute path, such as /etc/twgen/temporal/temporal.toml")
     ] = ""
-    """The absolute path of Temporal's configuration file. Paths inside it must be absolute too. If absent,
-    TEMPORAL_CONFIG_FILE names the file."""
+    """The absolute path of Temporal's configuration file. Paths in that file must be absolute too. If absent,
+    twgen uses the path in the environment variable TEMPORAL_CONFIG_FILE."""
     profiles: tuple[ProfileGrant, ...] = ()
-    """The profiles, and the Argo CD projects that may use each of them. twgen uses a profile only if it is
-    listed, and only for its own address and namespace."""
+    """The profiles, and the Argo CD projects that may use each profile. twgen uses a profile only if it is
+    listed here, and only for the profile's own address and namespace."""
 
 
 _KUBECONFIG = text(
     r"^(?![^/])(?![\s\S]*:(?!/))", "an absolute path, such as /etc/twgen/clusters/kubeconfig", least=1
 )
-"""Paths of files, joined by `:` as in KUBECONFIG."""
+"""File paths, separated by `:` as in the KUBECONFIG variable."""
 
 
 class ClusterOfApplications(NamedTuple):
-    """The cluster that has the live Deployments of some applications."""
+    """The cluster that contains the live Deployments of some applications."""
 
     project: Name
-    """The Argo CD project: a name or a glob pattern."""
+    """The name of the Argo CD project, or a glob pattern."""
     application: str = "*"
-    """The application: a name or a glob pattern. If absent, the entry matches every application of the
+    """The name of the application, or a glob pattern. If absent, the entry matches every application of the
     project."""
     kubeconfig: Annotated[str, _KUBECONFIG] = ""
-    """The absolute path of a kubeconfig. It must contain a token or certificates, because the image has no
-    login helpers. Conflicts with inCluster."""
+    """The absolute path of a kubeconfig. The kubeconfig must contain a token or certificates, because the
+    image has no credential plugins. This field conflicts with inCluster."""
     context: Name = ""
-    """The context of the kubeconfig. Required with kubeconfig."""
+    """The kubeconfig context to use. Required if kubeconfig is set."""
     in_cluster: bool = False
-    """true: use the ServiceAccount of the plugin's own Pod, which needs the manifests of deploy/in-cluster.
-    Conflicts with kubeconfig."""
+    """If true, twgen uses the ServiceAccount of the plugin's own Pod, which needs the manifests in
+    deploy/in-cluster. This field conflicts with kubeconfig."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """The fields that contradict each other, each with the reason."""
@@ -83,7 +83,7 @@ NEVER_ATTACHED = frozenset({
     "ClusterRole", "ClusterRoleBinding", "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet",
     "ReplicationController", "Role", "RoleBinding", "StatefulSet",
 })  # fmt: skip
-"""Kinds that run pods or grant permissions. No operator can allow them, whatever their API group."""
+"""Kinds that run pods or grant permissions. An OperatorConfig cannot allow these kinds in any API group."""
 
 
 _GROUP = text(
@@ -107,7 +107,7 @@ def api_group(manifest: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A kind of object, with its API group."""
+    """A Kubernetes kind with its API group."""
 
     group: Annotated[str, _GROUP, Example("monitoring.coreos.com")] = ""
     """The API group without its version. Empty means the core group."""
@@ -127,7 +127,7 @@ class GroupKind:
         return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
-        """The kind in messages, such as `autoscaling/HorizontalPodAutoscaler`."""
+        """The kind as shown in messages, such as `autoscaling/HorizontalPodAutoscaler`."""
         return f"{self.group}/{self.kind}" if self.group else self.kind
 
 
@@ -175,9 +175,9 @@ class CaBundle(NamedTuple):
         text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a ConfigMap"),
         Example("temporal-ca"),
     ]
-    """The name of the ConfigMap. It must exist in every worker's namespace."""
+    """The name of the ConfigMap, which must exist in every worker's namespace."""
     key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$(?!\n)", "a key of a ConfigMap")] = "ca.crt"
-    """The key that contains the certificates as PEM. If absent, the key is ca.crt."""
+    """The key in the ConfigMap that contains the PEM certificates. The default is ca.crt."""
 
 
 _IMAGE = text(r"^[^\s\x00-\x1f]+$(?!\n)", "an image, such as registry.example.com/twgen:1.0", least=1)
@@ -191,37 +191,37 @@ class RolloutPod(NamedTuple):
     """The Jobs that carry out rollouts in the cluster."""
 
     driver: Annotated[Driver, choice(Driver.AUTO, Driver.JOB, Driver.HOOK, Driver.TICK)] = Driver.AUTO
-    """What runs the rollout of a worker whose policy does not choose a driver. Tick needs `tick.rollouts`.
-    Hook: PostSync hooks, but not in an Application with a worker that a sync should not wait for."""
+    """The driver for workers whose policy does not choose one. `Tick` requires `tick.rollouts`. `Hook` has no
+    effect in an Application with a worker that should not delay a sync, such as a worker with a gate."""
     image: Annotated[str, _IMAGE, Example(f"registry.example.com/twgen@sha256:{'0123456789abcdef' * 4}")] = ""
-    """The twgen image of the Jobs, preferably with a digest. It must have the same release as the plugin,
-    because both compute the build ID. Without it, renders in Argo CD fail unless every driver is Tick or
-    None."""
+    """The twgen image for the Jobs, preferably with a digest. The image must have the same twgen release as
+    the plugin, because both compute the build ID. Without an image, renders in Argo CD fail unless every
+    driver is `Tick` or `None`."""
     labels: Annotated[Mapping[str, str], Example({"team": "platform"})] = _NO_TEXTS
     """Labels for the Pods of rollouts, in addition to twgen's own labels."""
     annotations: Annotated[Mapping[str, str], Example({"sidecar.istio.io/inject": "false"})] = _NO_TEXTS
     """Annotations for the Pods of rollouts, in addition to twgen's own annotations."""
     node_selector: Annotated[Mapping[str, str], Example({"kubernetes.io/os": "linux"})] = _NO_TEXTS
-    """The labels of the nodes on which the Pods of rollouts may run."""
+    """The node selector for the Pods of rollouts."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """The tolerations of the Pods of rollouts."""
     image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
-    """The Secrets with which Kubernetes pulls the image. They must exist in each worker's namespace."""
+    """The Secrets for pulling the image. These Secrets must exist in each worker's namespace."""
     resources: Mapping[str, Any] = MappingProxyType({})
-    """The resource requests and limits of a rollout's container, instead of twgen's own."""
+    """The resource requests and limits of a rollout's container, instead of twgen's defaults."""
     ca_bundle: CaBundle | None = None
     """The CA certificates that the Jobs trust for Temporal, if the connection uses TLS and has no
-    caCertSecretRef. If absent, the Jobs trust the certificates of the image."""
+    caCertSecretRef. If absent, the Jobs trust the CA certificates in the image."""
     requests: tuple[Annotated[Verb, choice(Verb.PROMOTE, Verb.RETRY, hint=_ALWAYS_TAKEN)], ...] = ()
-    """The requests that people may send to a rollout, in addition to Pause, Resume and Abort, which are
-    always allowed. A person who may patch the rollout's status ConfigMap, or run its actions in Argo CD, can
-    send them."""
+    """The requests that people can send to a rollout, in addition to Pause, Resume and Abort, which are
+    always allowed. To send requests, a person needs permission to patch the rollout's status ConfigMap, or to
+    run the ConfigMap's resource actions in Argo CD."""
 
 
 _PROMETHEUS = text(
     r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: lower-case letters, digits and -"
 )
-# without credentials and query: credentials belong in files, and twgen writes the query
+# a URL without credentials and without a query: credentials belong in files, and twgen writes the query
 _URL = text(
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
@@ -243,33 +243,35 @@ _SECRET = text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a Secret"
 
 
 class PrometheusServer(NamedTuple):
-    """A Prometheus, or a server with its API."""
+    """A Prometheus server, or a server with a compatible API."""
 
     name: Annotated[str, _PROMETHEUS, Example("shared")]
     """The name of the server. A metric of a RolloutPolicy selects it with `server`."""
     url: Annotated[str, _URL, Example("https://prometheus.example.com")]
-    """The URL, without /api/v1. A RolloutPolicy names the server, never its URL."""
+    """The server's URL, without /api/v1. A RolloutPolicy refers to the server by name, never by URL."""
     projects: tuple[str, ...] = ()
-    """The Argo CD projects that may use the server: names or glob patterns. A metric without `server` uses
-    the only server that its project may use. At a terminal, every server can be used. `twgen tick` asks Argo
-    CD for the project of a worker. Without Argo CD, tick uses only servers with the project `*`."""
+    """The Argo CD projects that may use the server, as names or glob patterns. A metric without `server` uses
+    the only server that the metric's project may use. At a terminal, every server is allowed. `twgen tick`
+    asks Argo CD for the project of a worker. Without access to Argo CD, tick uses only servers with the
+    project `*`."""
     bearer_token_file: Annotated[str, _FILE] = ""
     """The absolute path of a file with the bearer token. twgen reads the file for every request."""
     username: Annotated[str, text(r"^[ -9;-~]+$(?!\n)", "a user name: printable ASCII without a colon")] = ""
     """The user name for HTTP basic authentication."""
     password_file: Annotated[str, _FILE] = ""
-    """The absolute path of a file with the password of `username`."""
+    """The absolute path of a file with the password for `username`."""
     ca_file: Annotated[str, _FILE] = ""
-    """The absolute path of a file with the CA certificates to trust, as PEM. If absent, twgen trusts the
-    certificates of the system."""
+    """The absolute path of a PEM file with the CA certificates to trust. If absent, twgen trusts the system's
+    CA certificates."""
     headers: Annotated[Mapping[str, str], _HEADERS, Example({"X-Scope-OrgID": "payments"})] = _NO_TEXTS
-    """Additional request headers, such as the tenant of Mimir or Thanos. Put no secrets here: the intents of
-    rollouts contain them."""
+    """Additional request headers, such as the tenant header of Mimir or Thanos. Do not put secrets here,
+    because the intents of rollouts contain these headers."""
     secret_name: Annotated[str, _SECRET, Example("prometheus")] = ""
-    """A Secret in every worker's namespace with the credentials for the Jobs of rollouts: `token`, or
-    `username` and `password`, and `ca.crt` if needed. Without it, Jobs send no credentials."""
+    """The name of a Secret with the credentials for the Jobs of rollouts. The Secret must exist in every
+    worker's namespace. Its keys are `token`, or `username` and `password`, and `ca.crt` if needed. Without
+    this Secret, Jobs send no credentials."""
     secret_folder: Annotated[str, FieldRule.INTERNAL] = ""
-    """The folder in a Pod where the Secret is mounted. Its files replace the files above."""
+    """The folder in which a Pod mounts the Secret. The files in this folder replace the files named above."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """The fields that contradict each other, each with the reason."""
@@ -282,9 +284,10 @@ class PrometheusServer(NamedTuple):
 def prometheus_called(
     name: str, usable: Sequence[PrometheusServer], remedy: str
 ) -> tuple[PrometheusServer | None, str]:
-    """The server with that name, or the only server if the name is empty. None and the reason if that fails.
+    """The server with this name, or the only server if the name is empty.
 
-    `remedy` is the end of the reason. It says how a person can add a server.
+    If there is no such server, returns None and the reason. The reason ends with `remedy`, which says how to
+    add a server.
     """
     servers = [server for server in usable if name in {"", server.name}]
     if len(servers) == 1:
@@ -307,25 +310,27 @@ class Links(NamedTuple):
     """The addresses of web pages that Argo CD and the dashboard link to."""
 
     temporal: Annotated[str, _URL, Example("https://temporal.example.com")] = ""
-    """The URL of Temporal's UI. Argo CD links each Deployment and each intent to its workflows there. The
-    dashboard links each worker to its workflows."""
+    """The URL of the Temporal UI. Argo CD shows links from each Deployment and each intent to their
+    workflows. The dashboard links each worker to its workflows."""
     argocd: Annotated[str, _URL, Example("https://argocd.example.com")] = ""
-    """The URL of Argo CD's UI. The dashboard links a worker to the application that moved its traffic."""
+    """The URL of the Argo CD UI. The dashboard links each worker to the application that moved its
+    traffic."""
     dashboard: Annotated[str, _URL, Example("https://twgen.example.com")] = ""
-    """The URL of the page that `twgen tick` serves. Argo CD links each intent to its worker on that page."""
+    """The URL of the dashboard that `twgen tick` serves. Argo CD links each intent to its worker in the
+    dashboard."""
 
 
 class TickSettings(NamedTuple):
     """The permissions of `twgen tick`."""
 
     drains: bool = False
-    """true: tick carries out the `draining` lists of RolloutPolicies, which can end workflows of draining
+    """If true, tick carries out the `draining` lists of RolloutPolicies, which can end workflows of draining
     versions."""
     forgets: bool = False
-    """true: tick deletes the old versions in Temporal that a RolloutPolicy does not keep (`keepRecords`)."""
+    """If true, tick deletes old versions from Temporal that a RolloutPolicy's `keepRecords` does not keep."""
     rollouts: bool = False
-    """true: tick carries out the rollouts of workers with driver Tick. Its account then needs the permissions
-    in deploy/tick/rollouts, and can move the traffic of all these workers."""
+    """If true, tick carries out the rollouts of workers with driver Tick. tick's account then needs the
+    permissions in deploy/tick/rollouts, and can move the traffic of all these workers."""
 
 
 _INSTANCE = text(
@@ -339,27 +344,29 @@ class Operator:
     """The operator's settings for all applications of an Argo CD."""
 
     instance: Annotated[str, _INSTANCE, Example("prod-eu")] = ""
-    """The name of this Argo CD. Each Argo CD needs a different one. An application's manager identity is
-    twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a RolloutPolicy."""
+    """The name of this Argo CD instance. Each Argo CD instance needs a different name. An application's
+    manager identity is twgen/INSTANCE/APPLICATION. If absent, each worker needs spec.identity in a
+    RolloutPolicy."""
     temporal: TemporalProfiles = TemporalProfiles()
-    """The credentials for Temporal, as profiles of Temporal's own configuration file."""
+    """The credentials for Temporal, as profiles in Temporal's own configuration file."""
     clusters: tuple[ClusterOfApplications, ...] = ()
-    """The clusters with the live Deployments. twgen uses the first matching entry. If no entry matches, it
+    """The clusters with the live Deployments. twgen uses the first matching entry. If no entry matches, twgen
     does not read the cluster, and assumes that every version in Temporal might still have a Deployment."""
     rollout: RolloutPod = RolloutPod()
-    """The Jobs that carry out rollouts in the cluster. If you change a setting here, every worker gets a new
-    Job. The Job of a settled worker ends at once."""
+    """The Jobs that carry out rollouts in the cluster. If you change one of these settings, every worker gets
+    a new Job. The new Job of a settled worker ends immediately."""
     attached: AttachedKinds = AttachedKinds()
     """The objects that teams may attach to the versions of their workers."""
     prometheus: Annotated[tuple[PrometheusServer, ...], Each(attrgetter("name"), "Prometheus")] = ()
-    """The servers that answer a metric's queries: Prometheus, or servers with its API (POST
-    /api/v1/query_range). twgen follows no redirect, and accepts at most a megabyte within ten seconds."""
+    """The Prometheus servers that metrics query, or servers with a compatible API (POST /api/v1/query_range).
+    twgen does not follow redirects. A response must not exceed one megabyte or take longer than ten
+    seconds."""
     links: Links = Links()
     """The addresses of web pages that Argo CD and the dashboard link to."""
     tick: TickSettings = TickSettings()
     """The permissions of `twgen tick`, in addition to refreshing Argo CD's applications."""
     file: Annotated[str, FieldRule.INTERNAL] = ""
-    """The file with these settings. Empty if there is none."""
+    """The file with these settings. Empty if there is no OperatorConfig."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """Whether the application's project may use a Temporal profile."""
@@ -372,7 +379,7 @@ class Operator:
         return tuple(server for server in self.prometheus if _is_for(server.projects, application))
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
-        """The first entry that matches the application, or None if its cluster is not read."""
+        """The first cluster entry that matches the application, or None if no entry matches."""
         in_project = (item for item in self.clusters if fnmatchcase(application.project, item.project))
         return next((item for item in in_project if fnmatchcase(application.name, item.application)), None)
 
@@ -383,7 +390,7 @@ def _is_for(projects: tuple[str, ...], application: Application) -> bool:
 
 
 def manager_identity(written: str) -> str:
-    """The manager identity that a person wrote, with the prefix `twgen/`."""
+    """Add the prefix `twgen/` to a configured manager identity, unless it already has the prefix."""
     return written if written.startswith("twgen/") else f"twgen/{written}"
 
 
@@ -396,9 +403,9 @@ class Caller:
     forced: bool = False
     """Whether the identity overrides a policy's identity."""
     is_person: bool = False
-    """Whether the identity belongs to a person who only reads. No Deployment then carries it."""
+    """Whether the identity belongs to a person who only reads. Deployments do not record such an identity."""
     application: str = ""
-    """The Argo CD application that is rendered. Empty if there is none."""
+    """The Argo CD application that is rendered. Empty outside Argo CD."""
     drives: bool = False
     """Whether the caller itself changes traffic, even if a policy has driver None."""
 

@@ -5,21 +5,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[Any, str | int] | str | None
-"""The path of a value in a document: the path of the mapping or list around it, and its key or index there.
+"""The path of a value in a document: the path of the enclosing mapping or list, and the value's key or index.
 
-None is the path of the document. A path can also begin with a text. `written_path` makes a text of it, which
-costs time only if there is a message to write."""
+None is the path of the document itself. A path can also begin with a string. `written_path` converts a path
+to a string, but only for a message, because the conversion takes time."""
 
-_MAPPINGS = (dict, Mapping)  # `dict` is first, because it is checked four times as fast
+_MAPPINGS = (dict, Mapping)  # `dict` comes first, because checking for `dict` is four times as fast
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
-# escaped, because a path is part of a one-line message
+# these characters are escaped, because a path is part of a one-line message
 _ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def join_path(path: str, *steps: str | int) -> str:
-    """Append keys (strings) and list indexes (from 0) to a path. The document's own path is empty."""
+    """Append keys (strings) and list indexes (from 0) to a path. The path of the document itself is empty."""
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
@@ -32,7 +32,7 @@ def join_path(path: str, *steps: str | int) -> str:
 
 
 def written_path(path: Path, start: str = "") -> str:
-    """Return a path as text. `start` is the path of the value where it begins."""
+    """Convert a path to a string. `start` is the path of the value where the path begins."""
     steps: list[str | int] = []
     while isinstance(path, tuple):
         path, step = path
@@ -41,12 +41,12 @@ def written_path(path: Path, start: str = "") -> str:
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """Return the keys and indexes of a path from join_path. Raises ValueError for any other text."""
+    """Split a path from join_path into keys and indexes. Raises ValueError for any other string."""
     steps: list[str | int] = []
     position = 0
     while position < len(path):
         matched = _STEP.match(path, position)
-        # there is a dot before each key except the first
+        # each key except the first follows a dot
         if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
             raise ValueError(f"not a path at character {position + 1}")
         if matched["index"] is not None:

@@ -38,7 +38,7 @@ class RoutingAction(StrEnum):
 
 
 class Phase(StrEnum):
-    """The phase of a rollout: it is done, waits, moves traffic now, or needs a person."""
+    """The phase of a rollout: whether it is done, is waiting, is moving traffic, or needs a person."""
 
     SETTLED = "Settled"
     WAITING = "Waiting"
@@ -66,56 +66,58 @@ class AttachedObject:
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
-    """One version."""
+    """The plan for one version."""
 
     build_id: str
     """The build ID of the version."""
     status: VersionStatus
-    """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
+    """The version's status in Temporal. `NotRegistered` means that the version does not exist in Temporal."""
     deployment: str
-    """The name of its Kubernetes Deployment. Empty if it has none, because twgen did not make the version."""
+    """The name of the version's Kubernetes Deployment. Empty if twgen did not create the version."""
     action: VersionAction
-    """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
-    no manifest to render."""
+    """The action on the version's Deployment. `ScaleDown` renders zero replicas. `Drop` stops rendering the
+    Deployment. `None` means that there is no manifest to render."""
     because: Name
     """The reason as a sentence."""
     reason: Annotated[VersionReason, TEXT]
-    """The reason as a stable word, for programs. `because` gives it as a sentence."""
+    """The reason as a stable identifier for programs. `because` states the same reason as a sentence."""
     replicas: int | None = None
     """The rendered replicas. Null if an autoscaler sets them, or if nothing is rendered."""
     protected: bool = False
-    """Whether it is protected from pruning by Argo CD."""
+    """Whether the version's Deployment is protected from pruning by Argo CD."""
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
     """The manifest to render again, or None if the spec is rendered."""
     is_doubtful: bool = False
-    """Whether its live pod template is kept although only the recorded hash could show a manual edit."""
+    """Whether the live pod template is kept although it may have been edited manually. Such an edit would
+    show only as a difference from the recorded hash."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names in the manifest that the spec's connection replaces. None if the manifest keeps its
-    own connection."""
+    """The injected names in the manifest that are replaced for the spec's connection. None if the manifest
+    keeps its own connection."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects of the version, such as an HPA.
 
-    They are rendered together with its Deployment. If its manifest is lost, they are rendered for its running
-    pods."""
+    The attached objects are rendered together with the version's Deployment. If the Deployment's manifest is
+    lost, the attached objects are rendered for the running pods."""
     leaving: tuple[AttachedObject, ...] = ()
-    """Attached objects to remove. They are rendered one last time, without protection and owner."""
+    """Attached objects to remove. These objects are rendered one last time, without prune protection and
+    without an owner."""
     replaced: tuple[AttachedObject, ...] = ()
     """Attached objects to delete, because their template was removed."""
     following: tuple[AttachedObject, ...] = ()
-    """The objects that replace deleted objects. They are rendered once the deleted objects are gone."""
+    """The replacements for deleted objects. A replacement is rendered when the deleted object is gone."""
     waiting: tuple[AttachedObject, ...] = ()
-    """Autoscalers that are rendered once Argo CD no longer sets the replicas."""
+    """Autoscalers that are not rendered until Argo CD has stopped setting the replicas."""
     replicas_are_external: bool = False
-    """Whether only an autoscaler or a person sets its replicas."""
+    """Whether only an autoscaler or a person sets the version's replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The containers of the VersionPatch that the manifest includes."""
+    """The VersionPatch's container changes that the manifest includes."""
     changed_marks: tuple[str, ...] = ()
     """The parts of a live Deployment that change without a restart of its pods, such as `labels`."""
 
     @property
     def is_rendered(self) -> bool:
-        """Whether the output contains a manifest of its Deployment."""
+        """Whether the output contains a manifest of the version's Deployment."""
         return self.action not in {VersionAction.DROP, VersionAction.NONE}
 
 
@@ -124,8 +126,8 @@ class LaterAction:
     """An action on a version's Deployment at a later time."""
 
     action: VersionAction
-    """The action on its Deployment. ScaleDown: render zero replicas. Drop: stop rendering it. None: there is
-    no manifest to render."""
+    """The action on the version's Deployment. `ScaleDown` renders zero replicas. `Drop` stops rendering the
+    Deployment. `None` means that there is no manifest to render."""
     at: datetime
     """The earliest time of the action."""
 
@@ -135,24 +137,25 @@ class RoutingPlan:
     """The next routing change, or the reason why there is none."""
 
     action: RoutingAction
-    """None: no change now. SetCurrent: send all traffic to the build ID. SetRamp: send a share of it.
-    ClearRamp: end the ramp."""
+    """`None` means that there is no change now. `SetCurrent` sends all traffic to the build ID. `SetRamp`
+    sends a share of the traffic to the build ID. `ClearRamp` ends the ramp."""
     because: Name
     """The reason as a sentence."""
     phase: Phase
     reason: Annotated[RoutingReason, TEXT]
-    """The reason as a stable word, for programs. `because` gives it as a sentence."""
+    """The reason as a stable identifier for programs. `because` states the same reason as a sentence."""
     build_id: str | None = None
-    """The version that gets traffic. Null for None, empty for ClearRamp."""
+    """The build ID that gets traffic. Null if the action is `None`, and empty if it is `ClearRamp`."""
     percentage: Annotated[float | None, number(0, 100)] = None
-    """The share for SetRamp, in percent. 0 for ClearRamp, null for the other actions."""
+    """The share for `SetRamp`, in percent. The value is 0 for `ClearRamp`, and null for the other actions."""
     claim_manager: bool = False
-    """Whether the change also makes twgen the manager. This happens if there is no manager, or if adoptFrom
-    names the manager."""
+    """Whether the change also makes twgen the manager. twgen becomes the manager if there is no manager, or
+    if adoptFrom names the manager."""
     due_at: datetime | None = None
-    """When the wait ends. Null if the end is unknown, or if nothing waits."""
+    """When the wait ends. Null if the end is unknown, or if the rollout is not waiting."""
     marks: Mapping[str, Any] = field(default_factory=dict)
-    """Entries to write into the target's metadata first. Then the whole state is read again."""
+    """The entries to write into the target's metadata before the change. After this write, the whole state is
+    read again."""
     ignores_missing_queues: bool = False
     """Whether Temporal must accept the change even if the version does not poll a task queue with tasks."""
 
@@ -162,29 +165,29 @@ class GateStart:
     """A gate workflow on one task queue of the target."""
 
     task_queue: str
-    """The task queue that it runs on."""
+    """The task queue that the gate runs on."""
     workflow_id: str
     """The workflow ID of the gate."""
     workflow_type: str
     """The workflow type of the gate."""
     request_id: str
-    """The request ID. While the version is registered, all clients use the same ID, so that the gate does not
-    run twice."""
+    """The request ID. All clients use the same request ID while the version is registered, so that the gate
+    does not run twice."""
     has_input: bool = True
-    """Whether the workflow gets the input of the spec's gate, if there is one."""
+    """Whether the gate workflow gets the input that the spec defines."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVersions:
-    """The plans of all versions of one worker, which is all that a render needs."""
+    """The plans for all versions of one worker. A render needs no other plans."""
 
     spec: WorkerSpec
     versions: tuple[VersionPlan, ...]
     warnings: tuple[str, ...] = ()
     not_created: str = ""
-    """Why the target's Deployment is not created. Empty if it is created or exists."""
+    """Why the target's Deployment is not created. Empty if the Deployment is created or already exists."""
     not_deployed: str = ""
-    """Why no pod gets the spec's pod template although the target exists. Empty if pods get it."""
+    """Why no pod gets the spec's pod template although the target exists. Empty if pods get the template."""
     were_attached: frozenset[str] | None = None
     """The kinds of objects that were rendered with the live Deployments. None if the cluster was not read."""
 
@@ -195,7 +198,7 @@ class WorkerVersions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """The versions and the traffic of one worker."""
+    """The plan for the versions and the traffic of one worker."""
 
     versions: WorkerVersions
     identity: str
@@ -205,8 +208,8 @@ class WorkerPlan:
     routing: RoutingPlan
     """The next routing change, or the reason why there is none."""
     is_held: bool
-    """Whether another rollout, manager or person must act first. Until then, no gate starts and no object
-    changes."""
+    """Whether another rollout, manager or person must act first. If so, twgen starts no gates and changes no
+    objects."""
     gates: tuple[GateStart, ...] = ()
     """The gate workflows to start now."""
     judgements: Annotated[tuple[Judgement, ...], FieldName("analysis")] = ()
@@ -214,14 +217,14 @@ class WorkerPlan:
     unserved: str = ""
     """The reason why no worker polls for new workflows, as a sentence. Empty if workers poll."""
     scheduled_actions: Annotated[tuple[ScheduledAction, ...], FieldName("draining")] = ()
-    """The policy's `draining` actions on open workflows of draining versions. The actions of each version are
-    in order."""
+    """The policy's `draining` actions on open workflows of draining versions. Each version's actions have the
+    same order as in the policy."""
     differs: Annotated[tuple[str, ...], FieldRule.LEFT_OUT] = ()
-    """The fields of the pod template that differ between a new target and the current version. Absent if
-    there are none, or if the current version is unknown."""
+    """The fields of the pod template that differ between a new target and the current version. Absent if no
+    field differs, or if the current version is unknown."""
     old_records: Annotated[tuple[str, ...], FieldName("forgets"), FieldRule.LEFT_OUT] = ()
-    """The build IDs of the versions that `twgen tick` deletes in Temporal because of the policy's
-    `keepRecords`, once no workflow needs them. Absent if there are none."""
+    """The build IDs of the versions that the policy's `keepRecords` does not keep. `twgen tick` deletes these
+    versions from Temporal when no workflow needs them. Absent if there are no such versions."""
 
     @property
     def spec(self) -> WorkerSpec:
@@ -245,9 +248,9 @@ class WorkerPlan:
 
     @property
     def phase(self) -> Phase:
-        """Settled: nothing is left to do. Waiting: it waits for a time or a person.
+        """`Settled` means that nothing is left to do. `Waiting` means waiting for a time or a person.
 
-        Moving: a change is due. Blocked: a person must act.
+        `Moving` means that a change is due. `Blocked` means that a person must act.
         """
         return self.routing.phase
 

@@ -1,4 +1,4 @@
-"""A RolloutPolicy, which has the settings that the controller's kinds lack."""
+"""A RolloutPolicy, which contains the settings that the controller's kinds do not have."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -16,14 +16,14 @@ from twgen.model.shapes import POSITIVE, duration, number, whole_number, word
 from twgen.model.values import dataclass
 
 MOST_VERSIONS = 100
-"""Temporal's default limit for the versions of a Worker Deployment, `matching.maxVersionsInDeployment`."""
+"""Temporal's default limit on the versions of a Worker Deployment, `matching.maxVersionsInDeployment`."""
 
 POLLERS_ARE_LISTED = timedelta(minutes=5)
 """How long Temporal remembers a poller by default, `matching.PollerHistoryTTL`."""
 
 
 class ConnectionChanges(StrEnum):
-    """Which live versions a changed connection reaches."""
+    """The live versions to which a changed connection is applied."""
 
     TARGET = "Target"
     NEW_VERSIONS_ONLY = "NewVersionsOnly"
@@ -46,7 +46,7 @@ class OwnerReferences(StrEnum):
 
 
 class HistorySource(StrEnum):
-    """The sources of an old version's manifest."""
+    """The possible sources of an old version's manifest."""
 
     LEDGER = "Ledger"
     CLUSTER = "Cluster"
@@ -69,7 +69,7 @@ class WhenNoPollers(StrEnum):
 
 
 class OnDelete(StrEnum):
-    """The fate of protected versions when the Argo CD Application is deleted."""
+    """How Argo CD treats protected versions when the Application is deleted."""
 
     CONFIRM = "Confirm"
     ORPHAN = "Orphan"
@@ -78,7 +78,7 @@ class OnDelete(StrEnum):
 
 _KEEPS_A_POD = ": a version that may have work needs a pod, and sunset removes the pods of the others"
 Line = Annotated[str, LINE]
-"""A name that need not follow the rules of Kubernetes: text on one line."""
+"""A name that does not have to follow the Kubernetes rules: a single line of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class VersionPatch:
     build_id: Annotated[str, BUILD_ID, Example("v1.4.2-6964")]
     """The build ID of the version. Each version has at most one entry."""
     containers: tuple[Mapping[str, Any], ...] = ()
-    """Changes to containers or init containers. All other changes need a new version."""
+    """Changes to containers or init containers. Any other change to the pod template needs a new version."""
     replicas: Annotated[int | None, whole_number(1, 2**31 - 1, too_few=_KEEPS_A_POD)] = None
-    """The number of pods of this version, 1 or more. Has no effect if the version has an autoscaler."""
+    """The number of pods of this version, 1 or more. This field has no effect if an autoscaler exists."""
     scaledown_delay: Annotated[
         timedelta | None,
         FieldName(
@@ -99,12 +99,12 @@ class VersionPatch:
     ] = None
     """How long this version keeps its pods after it is drained."""
     delete_delay: Annotated[timedelta | None, FieldName("sunset.deleteDelay")] = None
-    """How long this version then keeps its Deployment with zero replicas."""
+    """How long this version keeps its Deployment after scaling to zero replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoPollers:
-    """How long a ramping version may have no polling worker, and the reaction after that."""
+    """The time limit for a ramping version without a polling worker, and the reaction after this time."""
 
     after: Annotated[
         timedelta,
@@ -116,13 +116,13 @@ class NoPollers:
 
     An idle worker polls about once a minute, and Temporal forgets a poller after five minutes."""
     action: WhenNoPollers = WhenNoPollers.ABORT
-    """Abort: take the share back until `twgen retry` or a new build ID. Pause: keep the share until `twgen
-    resume`. Wait: wait for the pods."""
+    """`Abort` takes the target's share back until you run `twgen retry` or commit a new build. `Pause` keeps
+    the share unchanged until you run `twgen resume`. `Wait` waits for the pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStep:
-    """A policy's additional settings for one step, which its percentage identifies."""
+    """A policy's additional settings for one step. The percentage identifies the step."""
 
     percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES)]
     """The percentage of the step in the worker's spec."""
@@ -134,20 +134,20 @@ class PolicyStep:
         LINE,
         FieldRule.OF_HOLDER,
     ] = ""
-    """The workflow type. The workflow gets no input."""
+    """The type of the gate workflow. The workflow gets no input."""
     metrics: Annotated[tuple[Annotated[str, WORDS], ...] | None, Each(is_set=True)] = None
     """The metrics of the analysis that apply during the step. If absent, all metrics apply."""
     until_promoted: Annotated[bool, FieldName("until"), word("Promoted")] = False
-    """Promoted: after the pause of the step, the rollout waits for `twgen promote`."""
+    """With `Promoted`, the rollout waits for `twgen promote` after the step's pause."""
 
 
 class Sample(NamedTuple):
-    """The limits of the histories to replay."""
+    """The limits on the histories to replay."""
 
     of_each_type: Annotated[int, FieldName("sample"), whole_number(1, 10_000)] = 50
-    """The number of histories of each workflow type. Open workflows come first."""
+    """The maximum number of histories of each workflow type. Open workflows are replayed first."""
     most_bytes: Annotated[int, FieldName("maxBytes")] = 64 * 2**20
-    """The limit of the total size of the histories."""
+    """The maximum total size of the histories."""
 
 
 class ReplayBefore(StrEnum):
@@ -160,7 +160,7 @@ class ReplayBefore(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a version replays histories before it takes traffic, or workflows of older versions."""
+    """How a version replays histories before it takes over traffic or workflows from older versions."""
 
     command: Annotated[
         tuple[Name, ...],
@@ -168,20 +168,20 @@ class Replay:
         Hint("a program in the worker's image that replays histories"),
     ]
     """The command to run in the worker's image. The folder /histories contains the histories. The command
-    must exit with 0 if it replayed all of them, and with 1 if a replay failed."""
+    must exit with 0 if it replayed all histories, and with 1 if a replay failed."""
     sample: Annotated[Sample, FieldRule.INLINE] = Sample()
     before: Annotated[ReplayBefore, FieldName("when")] = ReplayBefore.RAMP
-    """The event that waits for the replay. BeforeRamp: the first share of traffic. BeforeMove: the action
-    Move of `draining`. Both: both events."""
+    """The event that waits for the replay. With `BeforeRamp`, the target's first share of traffic waits. With
+    `BeforeMove`, the `Move` actions in `draining` wait. With `Both`, both events wait."""
     within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
     """The time limit, from 10s to 24h. A replay that takes longer fails."""
     in_memory: bool = False
-    """true: keep the histories in the Pod's memory instead of on the node's disk. They count towards the
-    Pod's memory limit."""
+    """If true, the histories are kept in the Pod's memory instead of on the node's disk. The histories then
+    count towards the Pod's memory limit."""
 
     @property
     def upgrading_only(self) -> bool:
-        """Whether only auto-upgrade workflows are replayed, since no pinned one will run on this version."""
+        """Whether only auto-upgrade workflows are replayed, because pinned workflows stay on old versions."""
         return self.before is ReplayBefore.RAMP
 
 
@@ -201,21 +201,22 @@ class Policy:
     ] = ""
     """The name of the WorkerDeployment, in the same namespace."""
     identity: Annotated[str, IDENTITY, Example("prod-eu/payments")] = ""
-    """The manager identity in Temporal, without its prefix twgen/. If absent in Argo CD: the operator's
-    instance and the application. If absent at a terminal: the identity of the live Deployments, or your user
-    and host if there are none."""
+    """The manager identity in Temporal, without the prefix twgen/. In Argo CD, the default consists of the
+    operator's instance and the application. At a terminal, the default is the identity on the live
+    Deployments, or your user and host if there are no live Deployments."""
     adopt_from: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
-    """Other managers from which twgen may take over the worker, such as the controller. Give the full
-    identity of each."""
+    """Other managers from which twgen may take over the worker, such as the controller. Enter the full
+    identity of each manager."""
     driver: Driver = Driver.AUTO
-    """What runs the rollout. Job: a tracked Job. Hook: a hook, and Argo CD's sync waits for it. Tick: `twgen
-    tick`, if the operator allows it. None: a person or CI. Auto: the operator's driver. If the operator chose
-    none, Auto means Job, or Hook if another policy of the same Application says Hook."""
+    """The driver of the rollout. `Job` uses a Job that Argo CD tracks. `Hook` uses a hook that Argo CD's sync
+    waits for. `Tick` uses `twgen tick`, if the operator allows it. `None` leaves the rollout to a person or
+    CI. `Auto` uses the operator's driver. If the operator chose no driver, `Auto` means `Job`, or `Hook` if
+    another policy of the same Application requests `Hook`."""
     hold_for: timedelta = timedelta(minutes=5)
-    """How long a sync waits for the hook at most. If the rollout takes longer, the hook fails."""
+    """The maximum time that a sync waits for the hook. If the rollout takes longer, the hook fails."""
     service_account_name: Annotated[str, NAME] = ""
-    """The ServiceAccount of the rollout's Job. If you set it, create the ServiceAccount, Role and RoleBinding
-    yourself: twgen renders none."""
+    """The ServiceAccount of the rollout's Job. If you set this field, create the ServiceAccount, Role and
+    RoleBinding yourself, because twgen does not render them."""
     control_plane_secret: Annotated[
         str,
         FieldName(
@@ -225,71 +226,74 @@ class Policy:
         ),
         NAME,
     ] = ""
-    """The name of the Secret. If it is empty, the Job uses the workers' own credentials."""
+    """The name of the Secret. If the name is empty, the Job uses the workers' own credentials."""
     rollback_window: timedelta = timedelta(hours=1)
-    """If the spec returns to a version that was current within this time, that version becomes current at
-    once, without gate and steps."""
+    """If the spec returns to a version that was current within this time, the version becomes current
+    immediately, without a gate or steps."""
     connection_changes: ConnectionChanges = ConnectionChanges.TARGET
-    """The versions that follow a changed Connection: the target, only new versions, or all versions. If the
-    address or the Temporal namespace changes, running versions follow only with AllVersions."""
+    """The versions to which a changed Connection is applied: the target, only new versions, or all versions.
+    A new address or Temporal namespace is applied to running versions only with `AllVersions`."""
     environment: EnvironmentNames = EnvironmentNames.CURRENT
     """The names of the injected variables: Current, or an older set (HostPort: TEMPORAL_HOST_PORT,
-    WORKER_BUILD_ID; BinaryChecksum: TEMPORAL_HOST_PORT, WORKER_BINARY_CHECKSUM). A change applies to new
-    versions only."""
+    WORKER_BUILD_ID; BinaryChecksum: TEMPORAL_HOST_PORT, WORKER_BINARY_CHECKSUM). A change of this setting
+    applies to new versions only."""
     credential_containers: Annotated[tuple[Annotated[str, NAME], ...] | None, Each(least=1, is_set=True)] = (
         None
     )
     """The containers that get the worker's credentials: TEMPORAL_API_KEY, or the client certificate. If
-    absent, every container gets them, as with the controller. A change applies to new versions only."""
+    absent, every container gets the credentials, as with the controller. A change of this setting applies to
+    new versions only."""
     owner_references: OwnerReferences = OwnerReferences.RENDER
-    """Render: the Deployment of each version owns its attached objects. None: they have no owner."""
+    """With `Render`, each version's Deployment owns the version's attached objects. With `None`, attached
+    objects have no owner."""
     history: Annotated[tuple[HistorySource, ...], Each(is_set=True)] = tuple(HistorySource)
-    """The sources for the manifest of an old version. twgen uses the first source that has it."""
+    """The sources of an old version's manifest. twgen uses the first source that contains the manifest."""
     missing_template: MissingTemplate = MissingTemplate.WARN
-    """The reaction if a version needs pods and no source has its manifest. Warn: print a warning. Fail: end
-    the run with an error."""
+    """The reaction if a version needs pods and no source contains the version's manifest. `Warn` prints a
+    warning. `Fail` ends the run with an error."""
     on_delete: OnDelete = OnDelete.CONFIRM
     """How Argo CD treats versions that may have work, and their attached objects, when the Application is
-    deleted. Confirm: it waits until a person confirms. Orphan: it keeps them. Delete: it deletes them."""
+    deleted. With `Confirm`, Argo CD waits until a person confirms the deletion. With `Orphan`, Argo CD keeps
+    the objects. With `Delete`, Argo CD deletes the objects."""
     max_versions: Annotated[int, whole_number(1, MOST_VERSIONS, too_many=", Temporal's own cap")] = 75
-    """The highest number of deployed versions. A new version waits while this number is reached. Temporal's
-    own limit is 100."""
+    """The maximum number of deployed versions. When this number is reached, a new version must wait.
+    Temporal's own limit is 100."""
     keep_records: Annotated[int | None, whole_number(1, MOST_VERSIONS)] = None
     """The number of drained versions to keep in Temporal. `twgen tick` deletes older versions if the operator
-    allows it. If absent, it deletes none."""
+    allows it. If absent, tick deletes no versions."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
-    """Additional labels for the Deployments of all versions. A change restarts no pod. Pods keep the labels
-    of the pod template."""
+    """Additional labels for the Deployments of all versions. A change does not restart pods. Pods do not
+    get these labels."""
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
-    """Additional annotations for the Deployments of all versions. A change restarts no pod. If you remove an
-    annotation, older versions keep it until they are removed."""
-    # at least one pod: it polls every task queue of its version, whose workflows would stop without a pod
+    """Additional annotations for the Deployments of all versions. A change does not restart pods. If you
+    remove an annotation, older versions keep the annotation until they are removed."""
+    # at least one pod, because without a pod that polls the version's task queues, its workflows would stop
     draining_replicas: Annotated[int | None, POSITIVE] = None
     """The number of pods of each draining version, 1 or more. If absent, each version keeps its number of
-    pods. Has no effect on versions with an autoscaler."""
+    pods. This field has no effect on versions with an autoscaler."""
     analysis: Analysis | None = None
     """The metrics that twgen measures while a version ramps."""
     ignore_missing_task_queues: Annotated[tuple[Line, ...], Each(is_set=True)] = ()
-    """Task queues that a new version need not poll although the current version polls them: names or glob
-    patterns. twgen also makes Temporal ignore them."""
+    """Task queues that a new version does not have to poll, although the current version polls them. The
+    entries are names or glob patterns. twgen also makes Temporal ignore these task queues."""
     unserved: NoPollers = NoPollers()
-    """The reaction if no worker polls for a ramping version. It does not apply to a version that KEDA scaled
-    to zero."""
+    """The reaction if no worker polls for a ramping version. This setting does not apply to a version that
+    KEDA has scaled to zero."""
     steps: Annotated[tuple[PolicyStep, ...], Each(noun="step", most=MOST_STEPS)] = ()
-    """Additional settings for steps of the spec."""
+    """Additional settings for steps in the spec."""
     draining: Annotated[tuple[DrainingEntry, ...], Each(noun="entry", most=10)] = ()
     """The actions on the open workflows of a draining version, sorted by `after`. Each action runs once.
-    Cancel and Terminate run again for workflows that start later."""
+    `Cancel` and `Terminate` run again for workflows that start later."""
     replay: Replay | None = None
     """Replays workflow histories on the target before it gets traffic, in a Job with the target's own
     image."""
     patches: tuple[VersionPatch, ...] = ()
-    """Changes to single versions, such as another image. Each change is a rolling update. If you remove an
-    entry, twgen undoes its change."""
+    """Changes to single versions, such as a different image. Each change causes a rolling update. If you
+    remove an entry, twgen undoes the entry's change."""
     document: Annotated[Document, FieldRule.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )
-    """The document of the policy. Its value is None if there is no policy, only the defaults."""
+    """The policy's document. The document's value is None if there is no RolloutPolicy."""
 
     def analysis_at(self, percentage: float) -> Analysis | None:
         """The metrics that apply at the step with this percentage, or None if the policy has no metrics."""
@@ -300,5 +304,5 @@ class Policy:
         return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:
-        """The additional settings for the step with this percentage, or None if there are none."""
+        """The policy's settings for the step with this percentage, or None if the policy does not name it."""
         return next((step for step in self.steps if step.percentage == percentage), None)

@@ -1,4 +1,4 @@
-"""Documents as they were read, and the problems in them with their paths."""
+"""Parsed documents, and the problems found in them, each with a path."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from twgen.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML or JSON document, or one item of a Kubernetes List in it."""
+    """One YAML or JSON document, or one item of a Kubernetes List in a document."""
 
     source: str
     """The file, or `-` for stdin."""
@@ -19,7 +19,8 @@ class Document:
     """The index of the document in the file, from 0."""
     value: Any
     path: str = ""
-    """The path in the file's document if this is an item of a List, such as `items[2]`."""
+    """The path of this List item in the file's document, such as `items[2]`. Empty if this is not a List
+    item."""
 
 
 _NOUNS: dict[type, str] = {
@@ -36,32 +37,34 @@ _HIDDEN = re.compile(
     "\u205f-\u206f\u3000\u3164\ufeff\uffa0]"
     "|(?<![^\\x00-\\x7f])[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?![^\\x00-\\x7f])"
 )
-"""Invisible characters, and spaces other than the ordinary one.
+"""Invisible characters, and spaces other than the ordinary space.
 
-A character that joins two letters of another script, or two emoji, is allowed between them."""
+A joiner is allowed between two emoji, or between two letters of a script that uses joiners."""
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
-"""How many names are compared to find a similar one. Longer lists are not fields, and would take too long."""
+"""The maximum number of names that are searched for a similar name. Comparing more names would take too
+long."""
 
 MOST_REPORTED = 100
-"""The most problems, unknown fields or warnings that are shown for one document. People fix these first."""
+"""The maximum number of problems, unknown fields or warnings that are shown for one document."""
 MOST_REPORTED_IN_ALL = 10_000
-"""The most problems, unknown fields or warnings that are shown for all documents of a run."""
+"""The maximum number of problems, unknown fields or warnings that are shown for all documents of a run."""
 
 
 class Rule(NamedTuple):
-    """A kind of finding. Reports contain its ID, so that people can mute all findings of this kind.
+    """A kind of finding. Reports contain the rule's ID, so that people can mute all findings of this kind.
 
-    A rule is declared in the module that makes its findings.
+    A rule is declared in the module that reports the findings.
     """
 
     id: str
-    """The ID: words with hyphens. It never changes, because people's settings contain it."""
+    """The rule's ID, which consists of words and hyphens. The ID never changes, because people use it in
+    their settings."""
     help: str
-    """The mistake and its consequence."""
+    """A description of the mistake and its consequence."""
 
     def __call__(self, message: str) -> "Message":
         """A message about one finding of this kind."""
@@ -75,14 +78,14 @@ class Message(str):
     rule: Rule
 
     def __new__(cls, text: str, rule: Rule) -> Self:
-        """Make the message from its text."""
+        """Create a message from its text and its rule."""
         message = super().__new__(cls, text)
         message.rule = rule
         return message
 
 
 INVALID = Rule("invalid-value", "A value breaks a rule of its field, so the document is rejected.")
-"""The rule of every message without another rule."""
+"""The default rule, for messages that have no other rule."""
 WRONG_TYPE = Rule("wrong-type", "A value has the wrong type, such as a string in place of a number.")
 UNKNOWN_FIELD = Rule(
     "unknown-field", "A field does not exist. An API server rejects it, or drops it silently."
@@ -103,7 +106,7 @@ REQUIRED = MISSING_FIELD("is required")
 
 
 def rule_of(message: str) -> Rule:
-    """The rule of a message. A message without one reports an invalid value."""
+    """The rule of a message. The default rule is INVALID."""
     return message.rule if isinstance(message, Message) else INVALID
 
 
@@ -115,26 +118,26 @@ class DocumentPath(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A problem or warning at a path such as `spec.rollout.steps[1]`. The caller knows the document."""
+    """A problem or warning at a path such as `spec.rollout.steps[1]`. The document is not included."""
 
     path: str
     message: str
     other: DocumentPath | None = None
-    """A second path. The message ends with its file and line."""
+    """A second path, whose file and line are shown at the end of the message."""
     instead_of: str = ""
-    """The path of the field that was probably meant. If this field is missing, no problem reports that."""
+    """The path of the field that was probably meant. twgen does not report this field as missing too."""
 
 
 class Problem(NamedTuple):
-    """A problem or warning at a path of the file's document, in one sentence for the author."""
+    """A problem or warning at a path in a file's document. The message is one sentence for the author."""
 
     document: Document
     path: str
     message: str
     other: DocumentPath | None = None
-    """A second path. The message ends with its file and line."""
+    """A second path, whose file and line are shown at the end of the message."""
     instead_of: str = ""
-    """The path of the field that was probably meant. If this field is missing, no problem reports that."""
+    """The path of the field that was probably meant. twgen does not report this field as missing too."""
 
     @classmethod
     def at(
@@ -145,7 +148,7 @@ class Problem(NamedTuple):
         other: DocumentPath | None = None,
         instead_of: str = "",
     ) -> Self:
-        """Make a problem from paths inside the document. The document may be an item of a List."""
+        """Create a problem from paths inside the document, which may be an item of a List."""
         meant = path_in_file(document, instead_of) if instead_of else ""
         return cls(document, path_in_file(document, path), message, other, meant)
 
@@ -159,21 +162,21 @@ Found = TypeVar("Found", Finding, Problem)
 
 
 def path_in_file(document: Document, path: str) -> str:
-    """Turn a path inside an item of a List into a path inside the file's document."""
+    """Convert a path inside an item of a List to a path inside the file's document."""
     joint = "." if document.path and path and not path.startswith("[") else ""
     return f"{document.path}{joint}{path}"
 
 
 def most_reported(documents: int) -> int:
-    """The most findings in each list of a document, if there are this many documents.
+    """The maximum number of findings in each list of a document, given the number of documents.
 
-    It limits the memory of all findings.
+    This maximum limits the memory that all findings need.
     """
     return max(2, min(MOST_REPORTED, MOST_REPORTED_IN_ALL // max(1, documents)))
 
 
 def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
-    """The first findings, and if there are more, a last finding that says so."""
+    """The first findings. If there are more, an additional finding says so."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
         more = rule_of(finding.message)(f"there are more: only the first {most} are shown")
@@ -189,9 +192,9 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
 def unknown_field(
     above: str, name: str, possible: Iterable[str], wrong: str = "no such field", elsewhere: str = ""
 ) -> Finding:
-    """The finding about a field that the mapping at the path `above` cannot have.
+    """The finding about a field that does not exist in the mapping at the path `above`.
 
-    `elsewhere` is the path of the mapping that the field probably belongs to if no possible name is similar.
+    If no possible name is similar, the field probably belongs in the mapping at the path `elsewhere`.
     """
     path, similar = join_path(above, name), _similar(name, possible)
     if hidden := hidden_character(name):
@@ -206,7 +209,7 @@ def unknown_field(
 
 
 def _similar(written: str, possible: Iterable[str]) -> str:
-    """A similar name, or else the only name that ends with the written one, as `secretName` for `name`."""
+    """A similar name, or else the only name that ends with the given name, as `secretName` for `name`."""
     from difflib import get_close_matches  # imported here, because most runs find no problem
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
@@ -219,14 +222,14 @@ def _similar(written: str, possible: Iterable[str]) -> str:
 
 
 def noun(kind: type) -> str:
-    """The words for a value of this type, such as `a list` or `true or false`."""
+    """A description of a value of this type, such as `a list` or `true or false`."""
     return _NOUNS.get(kind, "a value of another kind")
 
 
 def wrong_type(wanted: str, value: Any) -> Message:
     """A message such as `must be a string, not a whole number; put it in quotes`.
 
-    It does not show the value, which may be a secret.
+    The message does not show the value, which may be a secret.
     """
     hint = ""
     if wanted == noun(str) and isinstance(value, int | float):
@@ -237,14 +240,14 @@ def wrong_type(wanted: str, value: Any) -> Message:
 
 
 def counted(number: int, noun: str) -> str:
-    """The number and the noun in the right form: `1 workflow`, `2 workflows`, `2 policies`."""
+    """The number with the noun in the singular or plural: `1 workflow`, `2 workflows`, `2 policies`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, on one line. A long text is cut, and credentials before an @ are hidden."""
+    """The text in quotes, on one line. A long text is truncated, and credentials before an @ are hidden."""
     text = _CREDENTIALS.sub("...@", text)
     hidden = hidden_character(text)
     shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
@@ -252,7 +255,10 @@ def quoted(text: str) -> str:
 
 
 def hidden_character(text: str) -> str:
-    """The first invisible character, as in `character 4 is zero width space, U+200B`. Empty if none."""
+    """A description of the first invisible character, such as `character 4 is zero width space, U+200B`.
+
+    Empty if there is no invisible character.
+    """
     if text.isascii() or not (hidden := _HIDDEN.search(text)):
         return ""
     from unicodedata import name  # imported here, because most texts have no such character
