@@ -178,7 +178,7 @@ def test_terminal_repaints_what_changes_until_it_is_left(cluster: Cluster, tmp_p
         cluster.left = left_by("v2", 25)
         eventually(lambda: "v2  25%  Ramping" in shown.text)
         cluster.fails = True
-        eventually(lambda: "this was read" in shown.text)
+        eventually(lambda: "the last successful read was" in shown.text)
         shown.process.send_signal(signal.SIGINT)
         assert shown.end() == 130
     assert shown.screen.count("shop/payments") == 1, "each frame is painted over the one before"

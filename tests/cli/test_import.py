@@ -83,7 +83,7 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     (tmp_path / OBJECTS).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     first = run("import", OBJECTS, "--folder", "workers")
     assert first.returncode == 0, first
-    assert "recorded their targets and 1 older version in workers/twgen.lock" in first.stderr
+    assert "recorded the workers' targets and 1 older version in workers/twgen.lock" in first.stderr
     assert f"Deployment {edited['metadata']['name']} is not recorded: no hash proves" in first.stderr
     [ledger] = (tmp_path / "workers" / "twgen.lock").glob("*.yaml")
     before = ledger.read_text()
@@ -91,7 +91,7 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     assert run("lock", "workers", "--check", "-q").returncode == 0
     assert run("validate", "workers").returncode == 0
     again = run("import", OBJECTS, "--folder", "workers")
-    assert "recorded their targets in workers/twgen.lock" in again.stderr
+    assert "recorded the workers' targets in workers/twgen.lock" in again.stderr
     assert ledger.read_text() == before
 
 

@@ -70,7 +70,7 @@ def test_plugin_refuses_offline_whoever_sets_it(run: Run, scope: dict[str, str])
 def test_plugin_refuses_offline_on_its_command_line(run: Run) -> None:
     ended = run("render", "specs", "--offline", env={"ARGOCD_APP_NAME": "pay"})
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "Argo CD would prune the older versions that it leaves out" in ended.stderr
+    assert "Argo CD would prune the omitted older versions" in ended.stderr
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])

@@ -244,5 +244,5 @@ def test_bug_in_a_look_for_new_intents_does_not_end_it(monkeypatch: pytest.Monke
         return process
 
     process = asyncio.run(story())
-    assert process.bugs == ["a list of intents and requests: KeyError('secret-token')"]
+    assert process.bugs == ["listing intents and requests: KeyError('secret-token')"]
     assert process.read == ["w0"]

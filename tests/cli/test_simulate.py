@@ -138,7 +138,7 @@ TRAFFIC = ("--starts-per-hour", "1000", "--failing", "0.2")
 @pytest.mark.usefixtures("story")
 def test_traffic_is_asked_in_vain_where_no_worker_is_measured(run: Run) -> None:
     assert run("simulate", "specs", *TRAFFIC).stderr == (
-        "warning: no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect\n"
+        "warning: no worker uses workflowFailures: --starts-per-hour and --failing have no effect\n"
     )
     assert run("simulate", "specs", *TRAFFIC, "-q").stderr == ""
 

@@ -104,12 +104,12 @@ def test_version_is_an_option_and_a_command(run: Run, option: str) -> None:
         (("lint", "."), "no such command 'lint'; `twgen validate .` checks specs"),
         (
             ("plan", "--file", "a"),
-            "no such option '--file'; files and folders need no option; see twgen plan --help",
+            "no such option '--file'; give files and folders as arguments; see twgen plan --help",
         ),
         (
             ("plan", "-f", "a"),
             (
-                "no such option '-f'; files and folders need no option; with --input Helm, did you mean"
+                "no such option '-f'; give files and folders as arguments; with --input Helm, did you mean"
                 " --value-files?"
             ),
         ),
@@ -235,12 +235,15 @@ def test_report_of_a_snapshot_has_the_workflows_that_were_counted(run: Run) -> N
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((".", "--cancel"), "give --version: the version whose workflows to end; `twgen drain` lists them"),
+        (
+            (".", "--cancel"),
+            "give --version: the version whose workflows to end; `twgen drain` lists versions",
+        ),
         ((".", "--version", "v1"), "give exactly one of --move, --signal, --cancel and --terminate"),
         (("--version", "v1", "--cancel", "--terminate"), "give exactly one of"),
         (("--version", "v1", "--cancel", "--to", "v2"), "--to needs --move"),
         (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is not JSON such as"),
-        (("--version", "v1", "--cancel", "--type", "it's"), "is not a valid name of a workflow type"),
+        (("--version", "v1", "--cancel", "--type", "it's"), "is not a valid workflow type name"),
     ],
 )
 def test_end_refuses_options_that_do_not_say_which_workflows_to_end_and_how(

@@ -564,7 +564,7 @@ def test_worker_may_use_the_prometheus_servers_of_its_project_and_those_of_optio
     for worker, asked in (("forged", refreshes), ("new", refreshes), ("payments", None)):
         names, remedy = usable(worker, asked)
         assert names == ["open", "given"]
-        assert remedy.startswith("tick does not know its Argo CD project")
+        assert remedy.startswith("tick does not know the worker's Argo CD project")
 
 
 def test_clients_that_are_replaced_are_closed_and_so_are_all_at_the_end(tmp_path: Path) -> None:

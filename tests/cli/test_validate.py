@@ -170,7 +170,7 @@ def test_folder_with_a_plain_deployment_leads_to_import(
 ) -> None:
     (story / "specs" / "workerdeployment.json").write_text(json.dumps(deployment()))
     ended = run(*command, "specs")
-    assert "of temporal.io/v1alpha1; `twgen import` makes one from a Deployment\n" in ended.stderr
+    assert "of temporal.io/v1alpha1; `twgen import` creates one from a Deployment\n" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ BOTH = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
                 "https://ana:the-secret@api",
             )
         ),
-        (SERVER | {"tls-server-name": "a\nb"}, {}, "tls-server-name is not the name of a host"),
+        (SERVER | {"tls-server-name": "a\nb"}, {}, "tls-server-name is not a valid host name"),
         (SERVER | {"proxy-url": "ftp://ana:the-secret@p"}, {}, "cluster 'c': proxy-url begins with ftp://"),
         (SERVER | {"proxy-url": "proxy:3128"}, {}, "cluster 'c': proxy-url is not a URL such as"),
         (SERVER | {"proxy-url": "http://proxy:99999"}, {}, "proxy-url is not a URL such as"),

@@ -123,7 +123,7 @@ echo '{credential("t")}'"""
     assert ((tmp_path / "seen").read_text(), asked["interactive"]) == ("get-token eu \n", False)
 
 
-FAILED = "its login program login printed no credential: "
+FAILED = "its credential plugin login printed no credential: "
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ FAILED = "its login program login printed no credential: "
     [
         (
             "echo the-secret; echo one >&2; echo no >&2; exit 7",
-            r"its login program login exited with 7 \(no\)",
+            r"its credential plugin login exited with 7 \(no\)",
         ),
         ("echo --key=$KEY >&2; exit 1", r".*exited with 1 \(--key=\.\.\.\)"),
         ("echo --client-secret $2 $3 >&2; exit 1", r".*exited with 1 \(--client-secret \.\.\. --flag\)"),
@@ -150,7 +150,7 @@ FAILED = "its login program login printed no credential: "
             f"echo '{credential('the-secret', expirationTimestamp='soon')}'",
             ".*expirationTimestamp is invalid",
         ),
-        ("head -c 2000000 /dev/zero", ".*prints more than 1048576 bytes"),
+        ("head -c 2000000 /dev/zero", ".*printed more than 1048576 bytes"),
     ],
 )
 def test_program_that_gives_no_credential_is_an_error_and_nobody_is_asked(
@@ -175,7 +175,7 @@ def test_program_that_gives_no_credential_is_an_error_and_nobody_is_asked(
         ({"installHint": "install it from\nthe shop"}, "install it from the shop"),
         ({}, "it is not on PATH"),
         ({"command": "sh", "args": ["a\0b"]}, "its arguments or variables cannot be passed"),
-        ({"interactiveMode": "Always"}, "asks a person .*, and there is no terminal"),
+        ({"interactiveMode": "Always"}, "needs a terminal .*, and there is none"),
     ],
 )
 def test_program_that_cannot_be_started_is_an_error(tmp_path: Path, more: dict[str, str], why: str) -> None:
@@ -215,7 +215,7 @@ def test_program_that_may_not_be_stopped_is_not_waited_for(
     with serving() as served, monkeypatch.context() as patched:
         patched.setattr(os, "killpg", refuse)
         patched.setattr(login_programs, "_terminal", lambda: None)
-        with pytest.raises(OutOfTime, match="the login program login did not finish within 2 s"):
+        with pytest.raises(OutOfTime, match="the credential plugin login did not finish within 2 s"):
             ask(config(tmp_path, served, program(tmp_path, script)), seconds=2)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
@@ -259,7 +259,7 @@ touch {tmp_path}/second; sleep 1000 & echo $! >> {tmp_path}/pids; wait"""
     with serving() as served:
         path = config(tmp_path, served, program(tmp_path, script))
         first, second = run(path, 3, start_new_session=True).communicate(timeout=60)[0].splitlines()
-    assert first.startswith("OutOfTime the login program login did not finish within 3 s: run")
+    assert first.startswith("OutOfTime the credential plugin login did not finish within 3 s: run")
     assert second == "200"
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     eventually(lambda: not any(map(psutil.pid_exists, pids)), 10)

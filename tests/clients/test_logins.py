@@ -210,7 +210,9 @@ def test_name_of_the_account_loses_only_what_surrounds_it_in_a_header(
     with serving() as served:
         path = config(tmp_path, served, {"token": "t", "as": name})
         if sent is None:
-            with pytest.raises(StateUnavailable, match="has a character that a header cannot hold"):
+            with pytest.raises(
+                StateUnavailable, match="contains a character that is not allowed in an HTTP header"
+            ):
                 ask(path)
             return
         assert ask(path) == [200]
@@ -301,7 +303,7 @@ def test_certificates_in_files_are_read_again_and_connections_with_the_old_ones_
         ({"auth-provider": {"name": "oidc"}}, "its OIDC token has expired: run kubectl once"),
         ({"auth-provider": {"name": "oidc", "config": {"id-token": "a.b"}}}, "is not a JSON Web Token"),
         ({"auth-provider": {}}, "auth-provider None is not supported"),
-        ({}, "user 'u': it has no token, password, certificate or login program"),
+        ({}, "user 'u': it has no token, password, certificate or credential plugin"),
         (None, "context 'here' without a user: it has no token"),
         ({"tokenFile": "a\0b"}, "tokenFile: its file cannot be read .it has a null character"),
         ({"tokenFile": "the-secret"}, "tokenFile: its file cannot be read"),
@@ -310,12 +312,15 @@ def test_certificates_in_files_are_read_again_and_connections_with_the_old_ones_
             {"client-certificate-data": "IA==", "client-key-data": "IA=="},
             "client-certificate has no PEM data",
         ),
-        ({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported: use a login program"),
+        ({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported: use a credential plugin"),
         ({"tokenFile": "./absent"}, "user 'u': tokenFile: ./absent cannot be read"),
         ({"tokenFile": "~/absent"}, "~ is not expanded"),
-        ({"token": "the-secret\nX: 1"}, "its token has a character that a header cannot hold"),
-        ({"token": "the-secreté"}, "its token has a character that a header cannot hold"),
-        ({"token": "t", "as": "a\nb"}, "has a character that a header cannot hold"),
+        (
+            {"token": "the-secret\nX: 1"},
+            "its token contains a character that is not allowed in an HTTP header",
+        ),
+        ({"token": "the-secreté"}, "its token contains a character that is not allowed in an HTTP header"),
+        ({"token": "t", "as": "a\nb"}, "contains a character that is not allowed in an HTTP header"),
         (
             {"client-certificate-data": NOT_PEM, "client-key-data": NOT_PEM},
             "user 'u': its client certificate and key cannot be used",
@@ -454,7 +459,7 @@ def test_account_of_a_pod_is_used_with_its_authority_and_both_are_read_again(
         _, host, port = served.address.replace("//", "").split(":")
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-        with pytest.raises(StateUnavailable, match=r"the cluster of this Pod\) cannot be used: .*token"):
+        with pytest.raises(StateUnavailable, match=r"this Pod's cluster\) cannot be used: .*token"):
             ask("")
         assert ask("", 2, before=before) == [200, 200]
         with pytest.raises(StateUnavailable, match="certificate verify failed"):

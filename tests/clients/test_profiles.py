@@ -61,7 +61,7 @@ def test_connection_gets_the_profile_of_its_address_and_namespace(file: Path) ->
     ids=["another namespace", "another port", "another host"],
 )
 def test_credentials_go_to_no_other_place(file: Path, connection: Connection, namespace: str) -> None:
-    with pytest.raises(StateUnavailable, match="no profile of Temporal matches"):
+    with pytest.raises(StateUnavailable, match="no Temporal profile matches"):
         Profiles(load(file)).of(connection, namespace, WORKER)
     assert Profiles(load(file), allow_unlisted=True).of(connection, namespace, WORKER) is None
 
@@ -70,7 +70,7 @@ def test_connection_that_matches_no_profile_may_have_a_wrong_address(file: Path)
     with pytest.raises(StateUnavailable) as refused:
         Profiles(load(file)).of(Connection("there", "temporal.example:7234"), "payments", WORKER)
     assert str(refused.value).endswith(
-        "no profile of Temporal matches connection 'there': correct address 'temporal.example:7234' and"
+        "no Temporal profile matches connection 'there': correct address 'temporal.example:7234' and"
         " namespace 'payments', or ask the operator to add a profile for them or set"
         " TWGEN_ALLOW_UNLISTED_CONNECTIONS"
     )
@@ -79,7 +79,7 @@ def test_connection_that_matches_no_profile_may_have_a_wrong_address(file: Path)
 def test_profile_without_an_address_is_for_no_place(file: Path) -> None:
     profiles = Profiles(load(file))
     assert [profile.name for profile in profiles.all] == ["nowhere", "payments", "shop"]
-    with pytest.raises(StateUnavailable, match="no profile of Temporal matches"):
+    with pytest.raises(StateUnavailable, match="no Temporal profile matches"):
         profiles.of(Connection("none", ""), "payments", WORKER)
 
 

@@ -157,7 +157,7 @@ def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() ->
         served.refused = "managed-resources"
         later = NOW + timedelta(minutes=30)
         [told] = asyncio.run(refreshes.ask({"pay": rendered("pay")}, later, later))
-        assert "failed: the next check asks again" in told
+        assert "failed: the next check tries again" in told
 
 
 @pytest.mark.parametrize("status", [{"conditions": 1}, {"conditions": ["?"], "operationState": []}])

@@ -115,7 +115,7 @@ def test_server_that_runs_another_batch_operation_is_asked_again_at_the_next_loo
     assert (server.batches, "at" in announced) == ({}, False)
     [said] = server.said
     assert said.startswith(
-        "shop/payments: will send signal stop to 5 workflows of v1 when the batch operation that runs now"
+        "shop/payments: will send signal stop to 5 workflows of v1 when the running batch operation"
     )
     server.is_busy = False
     server.look()

@@ -63,5 +63,5 @@ def test_account_that_may_nothing_is_told_what_it_needs(
 ) -> None:
     done, log = ended_job(cluster, node, namespace, specs, [])
     assert condition(done, "Failed") == "True"
-    assert "Kubernetes (the cluster of this Pod)" in log
+    assert "Kubernetes (this Pod's cluster)" in log
     assert "the account needs the verb list on deployments.apps" in log

@@ -35,7 +35,7 @@ def test_repository_cannot_send_a_credential_to_another_host(story: ApplicationS
         elsewhere.settimeout(0)
         address = f"127.0.0.1:{elsewhere.getsockname()[1]}"
         story.commit("v1", steps=(), address=address)
-        refused(story, "no profile of Temporal matches connection", address)
+        refused(story, "no Temporal profile matches connection", address)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
 
@@ -43,7 +43,7 @@ def test_repository_cannot_send_a_credential_to_another_host(story: ApplicationS
 @side_by_side
 def test_repository_cannot_use_a_credential_for_another_namespace(story: ApplicationStory) -> None:
     story.commit("v1", steps=(), temporal_namespace="payments")
-    refused(story, "no profile of Temporal matches connection", "payments")
+    refused(story, "no Temporal profile matches connection", "payments")
 
 
 @side_by_side

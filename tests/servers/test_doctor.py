@@ -424,7 +424,7 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     found = i.seen("workers")
     assert told(found) == [
         "it uses a plugin named twgn, but the plugin's name is twgen",
-        "Argo CD reports ComparisonError: twgen: no profile of Temporal",
+        "Argo CD reports ComparisonError: twgen: no Temporal profile",
         "Argo CD reports its last sync failed: HorizontalPodAutoscaler pay: is invalid",
     ]
     assert told(found, "Advice") == ["it has sync option PruneLast=true", "it is synced by hand"]

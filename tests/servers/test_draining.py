@@ -43,7 +43,7 @@ from twgen.reading.temporal import workflows
 from twgen.reading.temporal.reader import TemporalReader
 
 pytestmark = pytest.mark.server
-BUSY = "when the batch operation that runs now has ended"
+BUSY = "when the running batch operation has ended"
 STARTED = {"v1": (6, 2), "v2": (8, 1), "v3": (12, 0), "v4": (4, 0)}
 """Of each version, so many that wait and so many that wait for a child, which waits."""
 BROKEN, ENDED = 3, 2

@@ -112,7 +112,7 @@ def test_log_says_when_reading_fails_and_when_it_works_again(rolled_out: Rollout
         specs.write_text(good.replace("kind: Connection", "kind: Nothing"))
         eventually(lambda: "; trying again\n" in log.read_text())
         specs.write_text(good)
-        eventually(lambda: log.read_text().endswith("twgen: reading succeeds again\n"))
+        eventually(lambda: log.read_text().endswith("twgen: reads succeed again\n"))
         assert watching.poll() is None
     finally:
         watching.kill()

@@ -275,7 +275,7 @@ def test_port_forward_gives_credentials_to_no_address_that_no_profile_is_for(
         variables={"TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml")},
     )
     assert ended.code == UNAVAILABLE
-    assert "no profile of Temporal matches" in ended.stderr
+    assert "no Temporal profile matches" in ended.stderr
     assert server.calls()["DescribeWorkerDeployment"] == before
 
 
@@ -349,7 +349,7 @@ def test_key_is_not_used_for_another_namespace(servers: Servers, tmp_path: Path)
     server = servers[Security.API_KEY]
     before = server.calls()
     ended = run_with(right_profile(server), server, tmp_path, "render", namespace="payments")
-    assert "no profile of Temporal matches" in refused(ended, server, "payments")
+    assert "no Temporal profile matches" in refused(ended, server, "payments")
     # its worker polls meanwhile
     assert {call for call in server.calls() - before if not call.startswith("Poll")} == set()
 

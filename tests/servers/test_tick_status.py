@@ -109,7 +109,7 @@ def test_intent_that_anybody_may_have_written_has_no_server_asked_that_no_profil
     ended, calls = asked("--only-listed-connections")
     assert (ended.code, calls) == (3, [1, 0]), ended
     assert f"{oldest_temporal.address}, namespace 'default' (for {namespace}/unlisted of" in ended.stderr
-    assert "connection 'temporal' must be listed, and no profile of Temporal matches" in ended.stderr
+    assert "connection 'temporal' must be listed, and no Temporal profile matches" in ended.stderr
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""Commands with `worker/NAME` instead of PATHs: they send requests to a rollout in the cluster.
+"""Runs commands on `worker/NAME`: sends requests to a rollout in the cluster.
 
-They read neither spec files nor Temporal.
+These commands read neither spec files nor Temporal.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from twgen.versioning.names import rollout_name, rollout_selector
 
 _BETWEEN_LOOKS = 1.0
 _TAKEN_WITHIN = timedelta(seconds=60)
-"""The longest wait for a response. A Job reads requests every few seconds."""
+"""The time limit for a response to a request. A Job checks for requests every few seconds."""
 
 
 def specs_of_named(settings: Settings, named: Named) -> Specs:
@@ -48,7 +48,10 @@ def specs_of_named(settings: Settings, named: Named) -> Specs:
 def request(
     params: Mapping[str, Any], verb: Verb | None, *, full: bool = False, skip_gate: bool = False
 ) -> bool:
-    """Send a request to the rollout of `worker/NAME`, and print the answer. False if PATHs are given."""
+    """Send a request to the rollout of `worker/NAME`, and print the answer.
+
+    Returns False if PATHs are given.
+    """
     settings = settings_of(params)
     named = named_worker(settings)
     if not named:
@@ -68,13 +71,13 @@ def request(
 
 
 def request_by(settings: Settings, verb: Verb, status: RolloutStatus, *, full: bool = False) -> Request:
-    """A new request from the caller. It is about the target and the reason in this status."""
+    """A new request from the caller, for the target and the reason in this status."""
     identity = settings.planning_caller.identity.removeprefix("twgen/")
     return Request(uuid4().hex[:16], verb, status.target, clock(), identity, full, str(status.reason))
 
 
 async def refused_or_sent(opened: Connections, named: Named, request: Request, status: RolloutStatus) -> str:
-    """Send a request if the status allows it, and return any refusal. If the status changed, try again."""
+    """Send a request, or return the reason if the status does not allow it. Retry if the status changes."""
     client, deadline = opened.cluster_for(f"{KIND}{named.worker}"), opened.deadline()
     while not (why := refused_at_once(status, request)):
         try:
@@ -150,16 +153,16 @@ def _no_rollout(named: Named) -> NegativeAnswer:
 async def _answer(
     opened: Connections, named: Named, sent: Request, answered_before: set[str], restarted: str
 ) -> Answer:
-    """Wait for the final answer. Raises OutOfTime if nothing answers the request.
+    """Wait for the final answer. Raises OutOfTime if neither a Job nor tick answers in time.
 
-    `restarted` is a sentence about the Job that twgen restarted because it had ended, or empty.
+    If twgen restarted the rollout's Job, `restarted` is a sentence about that. Otherwise, it is empty.
     """
     wanted, own, asked_at = sent, annotation_of(sent.verb), clock()
     while True:
         await asyncio.sleep(_BETWEEN_LOOKS)
         status = await _status(opened, named)
         pending = [each.request for each in status.pending if each.request]
-        # another person's equal request may have replaced this one
+        # an identical request from another user may have replaced this one
         wanted = next((each for each in pending if each.asks_for == wanted.asks_for), wanted)
         answer = next((each for each in status.answers if each.request.id == wanted.id), None)
         if answer and answer.is_final:

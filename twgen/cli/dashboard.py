@@ -1,4 +1,4 @@
-"""`twgen dashboard`: shows the page, offers buttons that the account may use, and carries out presses."""
+"""`twgen dashboard`: serves the page with the buttons that the account may use, and handles presses."""
 
 import gc
 import json
@@ -40,9 +40,9 @@ _NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT = 80
 _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - the user asks for it with --listen
 _PATIENCE = 30.0
-"""The number of seconds that a press waits for the API server."""
+"""The time limit, in seconds, for the API server's response to a button press."""
 _RIGHTS_LAST = 300.0
-"""The number of seconds until the account's rights are checked again."""
+"""The account's permissions are checked again after this many seconds."""
 
 
 @click.command(cls=Grouped)
@@ -65,15 +65,15 @@ _RIGHTS_LAST = 300.0
     operator_config="Use the `links` of this OperatorConfig.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
-    """Open a page that shows every rollout of a cluster. Its buttons pause, abort and retry rollouts.
+    """Open a page that shows every rollout of a cluster, with buttons to pause, abort and retry rollouts.
 
-    Like `twgen status --from-cluster`, the page shows the statuses that rollouts wrote in the cluster. It
-    reads neither Git nor Temporal. A worker has buttons only if your account may patch the worker's status
-    ConfigMap (`payments-rollout-status`). A button sends the same request as a command, such as `twgen abort
-    worker/NAME`.
+    Like `twgen status --from-cluster`, the page shows the statuses that rollouts wrote in the cluster. The
+    dashboard reads neither Git nor Temporal. A worker has buttons only if your account is allowed to patch
+    the worker's status ConfigMap (`payments-rollout-status`). Each button sends the same request as the
+    matching command, such as `twgen abort worker/NAME`.
 
     The printed URL contains a token, and only this machine can open the page. If --listen names another
-    address, other machines can open the page too, but it has no buttons.
+    address, other machines can open the page too, but the page is read-only.
 
     \b
     twgen dashboard -A
@@ -125,7 +125,7 @@ def command(interval: float, listen: str | None, no_browser: bool, **params: Any
 def _leading_to(url: str) -> Iterator[Path]:
     """A file that redirects a browser to the URL. Only this user can read the file.
 
-    The browser gets the file instead of the URL, because every user can see a program's arguments.
+    The browser opens the file instead of the URL, because other users can see a process's arguments.
     """
     with TemporaryDirectory(prefix="twgen-") as folder:
         path = Path(folder, "dashboard.html")
@@ -134,7 +134,7 @@ def _leading_to(url: str) -> Iterator[Path]:
 
 
 class _Guard:
-    """Rejects requests without the token, and requests that other sites make through the browser."""
+    """Rejects requests without the token, and cross-site requests."""
 
     def __init__(
         self, answer: Callable[[Request], Response], press: Callable[[Request], Response], token: str
@@ -143,10 +143,10 @@ class _Guard:
         self._press = press
         self._token = token
         self.hosts: Collection[str] = ()
-        """The accepted Host headers. Empty accepts any."""
+        """The accepted Host headers. If it is empty, every Host header is accepted."""
 
     def answer(self, request: Request) -> Response:
-        """The page, the result of a press, or a refusal."""
+        """The response to a request: the page, the result of a button press, or an error."""
         host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         token = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
         # a browser sends an Origin header with every POST, but not when it follows a link
@@ -162,41 +162,41 @@ class _Guard:
 
 
 def _hosts(host: str, port: int) -> Collection[str]:
-    """The Host headers to accept. Empty accepts any, because the server listens on every address."""
+    """The accepted Host headers, or empty to accept any because the server listens on every address."""
     if host in _EVERYWHERE:
         return ()
     names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host.lower(),)
-    # browsers leave out the default port
+    # browsers omit the default port from the Host header
     return {f"{name}:{port}" for name in names} | (set(names) if port == _USUAL_PORT else set())
 
 
 class Press(NamedTuple):
-    """A press of a button on the page."""
+    """A button press on the page."""
 
     worker: str
     verb: Verb
     target: str
-    """The build ID that the page showed."""
+    """The build ID that was shown on the page."""
     reason: str
-    """The reason that the page showed."""
+    """The status reason that was shown on the page."""
 
 
 class Presses:
-    """Accepts presses in the threads that serve the page. The thread that reads carries them out."""
+    """Queues button presses from the threads that serve the page, for the thread that reads the cluster."""
 
     def __init__(self, settings: Settings, servers: Servers) -> None:
         self._settings, self._servers = settings, servers
         self._waiting: Queue[tuple[Press, Future[str]]] = Queue()
         self._known: dict[str, tuple[bool, float]] = {}
-        """Whether the account may send requests to a worker, and when that must be checked again."""
+        """For each worker, whether the account may send requests to it, and when to check that again."""
 
     def offers(self, status: RolloutStatus) -> Collection[Verb]:
-        """The buttons of a worker. There are none if the account must not send requests to it."""
+        """The buttons of a worker, or none if the account is not allowed to send requests to it."""
         may, _ = self._known.get(status.worker, (False, 0.0))
         return offered(status) if may else ()
 
     def ask_rights(self, statuses: Sequence[RolloutStatus]) -> None:
-        """Ask the API server to which rollouts the account may send requests."""
+        """Ask the API server which rollouts the account is allowed to send requests to."""
         now = monotonic()
         asked = {
             status.worker
@@ -211,14 +211,14 @@ class Presses:
             client = opened.cluster_for("dashboard")
             return await refused_needs(client, needs.values(), opened.deadline(), of_caller=True)
 
-        with suppress(TwgenError):  # without an answer, the page has no buttons
+        with suppress(TwgenError):  # if the check fails, the page has no buttons
             refused = set(self._servers.run((), ask))
             self._known |= {
                 worker: (need not in refused, now + _RIGHTS_LAST) for worker, need in needs.items()
             }
 
     def answer(self, request: Request) -> Response:
-        """The response to a press, after the reading thread has carried it out."""
+        """Queue a button press, wait until it has been carried out, and return the response."""
         if request.get("CONTENT_TYPE") != "application/json":
             return _text("415 Unsupported Media Type", "the content type must be application/json")
         try:
@@ -232,13 +232,13 @@ class Presses:
         try:
             return _text("200 OK", done.result(_PATIENCE))
         except NoAnswer:
-            why = "the API server has not answered yet: see the row of the worker"
+            why = "the API server has not answered yet: check the worker's row"
             return _text("504 Gateway Timeout", why)
         except TwgenError as error:
             return _text("409 Conflict", str(error))
 
     def carry_out(self, seconds: float, statuses: Callable[[], Sequence[RolloutStatus]]) -> None:
-        """Wait at most this long for a press. If there is one, carry it out."""
+        """Wait at most this many seconds for a button press, and carry it out."""
         with suppress(Empty):
             press, done = self._waiting.get(timeout=seconds)
             try:

@@ -1,4 +1,4 @@
-"""Shows workers while they are watched or rolled out, as a tree that is repainted or as lines."""
+"""Shows the progress of workers during a watch or a rollout, as a repainted tree or as log lines."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,19 +24,16 @@ if TYPE_CHECKING:
     from twgen.reporting.status.trees import Layout
 
 FRAME_SECONDS = 1.0
-"""The number of seconds between two frames, because the screen shows ages in seconds."""
+"""The screen is repainted at this interval, because it shows ages in seconds."""
 _REST = 9
-"""The pause before the next frame is this many times as long as painting the last frame took.
-
-This keeps painting from using too much processor time.
-"""
+"""After each frame, the screen pauses for this many times as long as painting took, to limit CPU usage."""
 
 
 @contextmanager
 def display(
     output: str, color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool = True
 ) -> "Iterator[Screen | Log]":
-    """A Screen if stdout is a terminal, or else a Log. `leaving` is the Screen's hint how to leave it."""
+    """A Screen if stdout is a terminal, or else a Log. `leaving` is the Screen's hint on how to exit."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return
@@ -46,11 +43,11 @@ def display(
 
 @contextmanager
 def painted(color: str, leaving: str = "Ctrl-C to exit", *, detailed: bool) -> "Iterator[Screen]":
-    """The Screen of a terminal. `leaving` is its hint how to leave it."""
+    """A Screen on the terminal. `leaving` is its hint on how to exit."""
     from rich.console import Console
     from rich.live import Live
 
-    # twgen has already decided whether this is a terminal and whether it gets colour: rich must not
+    # twgen has already decided whether this is a terminal and whether it gets color, so rich must not
     system: Literal["auto"] | None = "auto" if wants_colour(color) else None
     console = Console(force_terminal=True, color_system=system, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
@@ -73,7 +70,7 @@ class Paintable(Protocol):
 
 
 def layout_for(color: str, *, detailed: bool) -> "Layout":
-    """The layout of text that is printed once. It suits what stdout can display."""
+    """The layout of text that is printed once, with the colors, width and characters that stdout supports."""
     from twgen.reporting.status.trees import Layout
 
     return Layout(wants_colour(color), width(), not writes_unicode(), detailed=detailed)
@@ -91,17 +88,17 @@ class Screen:
         """The `monotonic` time at which the next frame may be painted."""
 
     def show(self, reading: Paintable, failure: str = "") -> None:
-        """Paint the last successful read with its current ages, and the failure of a newer read, if any."""
+        """Paint the last successful read with up-to-date ages, and the error of a newer read, if any."""
         self._shown = (lambda: reading), failure
         self._paint()
 
     def show_part(self, _: Observation, whole: Callable[[], Observation]) -> None:
-        """After a read of one worker, paint all workers (`whole`), unless the last frame was too costly."""
+        """After a read of one worker, paint all workers (`whole`), unless the last frame is too recent."""
         self._shown = whole, ""
         self.repaint()
 
     def repaint(self) -> None:
-        """Paint the last read again with its current ages, unless the last frame was too costly."""
+        """Paint the last read again with up-to-date ages, unless the last frame is too recent."""
         if monotonic() >= self._due:
             self._paint()
 
@@ -117,7 +114,7 @@ class Screen:
         self._due = ended + _REST * (ended - began)
 
     def leave(self) -> None:
-        """Paint the last frame without the hint how to leave."""
+        """Paint a last frame without the hint on how to exit."""
         self._leaving = ""
         self._paint()
 
@@ -137,7 +134,7 @@ class Screen:
         read_at = f"{now:%H:%M:%S} UTC, read {age} ago"
         heading = [Text("; ".join(filter(None, (read_at, self._leaving))), "dim")]
         if failure:
-            failure = printable(f"this was read {age} ago: {failure}")
+            failure = printable(f"the last successful read was {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
         rows_left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
         layout = Layout(wants_colour(self._color), columns, ascii_only, rows_left, self._detailed)
@@ -146,13 +143,13 @@ class Screen:
 
 
 class Log:
-    """Prints one line for each change, or with JSON one document after each read with changes."""
+    """Prints one line for each change. With JSON, prints one document after each read that shows changes."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._printed: list[StatusLine] = []
         self._parts: dict[str, list[StatusLine]] = {}
-        """The last lines of each worker that `show_part` has printed."""
+        """The lines that `show_part` last printed for each worker."""
         self._of_all: list[StatusLine] = []
         self._failure = ""
 
@@ -161,7 +158,7 @@ class Log:
         if failure not in {"", self._failure}:
             warn([f"{printable(failure)}; trying again"])
         if self._failure and not failure:
-            say("twgen: reading succeeds again")
+            say("twgen: reads succeed again")
         self._failure = failure
         status = observation.status
         before, self._printed = self._printed, status_lines(status)
@@ -185,7 +182,7 @@ class Log:
         """Do nothing, because printed lines cannot be repainted."""
 
     def say(self, line: str) -> None:
-        """Print a line with its time. With JSON, print it on stderr instead of stdout."""
+        """Print a line with the current time. With JSON, print the line to stderr instead of stdout."""
         if self._as_json:
             warn([line])
         else:

@@ -1,4 +1,4 @@
-"""`twgen doctor`: reads the parts of an installation, and reports its findings and unreadable parts."""
+"""`twgen doctor`: reads an installation, and reports its findings and the parts that cannot be read."""
 
 import asyncio
 from collections import defaultdict
@@ -75,9 +75,10 @@ _IN_CLUSTER = "rollouts in the cluster"
 _NO_CLUSTER = "twgen has no access to a cluster: give --kubeconfig, or set KUBECONFIG"
 _NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
 WRITES = (
-    "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
+    "Temporal cannot be asked in advance who is allowed to write; a rollout reports a missing permission in"
+    " its status"
 )
-"""The reason why the doctor does not check rights to write in Temporal."""
+"""The reason why the doctor does not check permissions to write to Temporal."""
 
 
 @click.command(cls=Grouped)
@@ -88,7 +89,7 @@ def command(output: str, argocd_namespace: str, color: str, **params: Any) -> No
     """Check rights, clocks, Argo CD's settings, Temporal, workers and rollouts for problems.
 
     With PATHs, it checks the workers in these specs. Without PATHs, it checks the workers that have a
-    rollout in the cluster. Changes nothing. Exits with 1 if it finds a problem. Advice is not a problem.
+    rollout in the cluster. Changes nothing. Exits with 1 if it finds a problem, but not for advice.
 
     \b
     twgen doctor
@@ -142,7 +143,7 @@ class Examination:
     """The parts that were not checked, each with the reason."""
 
     async def of(self, specs: Specs | None) -> Examined:
-        """Examine the workers in these specs, or without specs those with a rollout in the cluster."""
+        """Examine the workers in these specs, or else all workers that have a rollout in the cluster."""
         client, operator = self.opened.kubernetes, self.opened.settings.operator
         spec_workers = specs.workers if specs else ()
         if client:
@@ -156,7 +157,7 @@ class Examination:
         if client:
             await self._rights(client, plan, operator)
         numbers: Mapping[tuple[str, str], int] = await self._read_or(
-            "Worker Deployments of Temporal's namespaces", self._namespaces(plan), {}
+            "Worker Deployments in the Temporal namespaces", self._namespaces(plan), {}
         )
         scoped, ahead = frozenset[GroupKind](), None
         if client:
@@ -183,8 +184,8 @@ class Examination:
     async def _planned(
         self, recorded_specs: Specs | None, workers: Sequence[WorkerSpec]
     ) -> tuple[Plan, World, list[str]]:
-        """The plan for the workers that can be planned, the world, and the failures of the other workers."""
-        # a missing template must be one finding, and not an error that prevents other findings
+        """The plan for the workers that can be planned, the world, and the errors of the other workers."""
+        # a missing template must be reported as a finding, not as an error that hides other findings
         specs = [
             replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
             for spec in workers
@@ -204,7 +205,7 @@ class Examination:
                     sound.append(spec)
                 except TwgenError as error:
                     unplanned.append(str(error))
-        # leave out the worlds of the other workers: without a spec, they would count as removed from Git
+        # leave out the other workers: without a spec, they would count as removed from Git
         names = {spec.key for spec in sound}
         sound_worlds = {key: worker for key, worker in world.workers.items() if key in names}
         plan = make_plan(sound, replace(world, workers=sound_worlds), now, caller)
@@ -215,7 +216,7 @@ class Examination:
         return AnswerDeadline(self.opened.settings.timeout)
 
     def _namespaces_of(self, workers: Sequence[WorkerSpec]) -> list[str]:
-        """The namespaces of these workers. Without workers, the chosen namespace (empty means all)."""
+        """The namespaces of these workers. Without workers, the chosen namespace, which is empty for all."""
         return sorted({spec.namespace for spec in workers} or {self.opened.settings.namespace})
 
     async def _cluster(self, client: KubernetesClient, workers: Sequence[WorkerSpec]) -> None:
@@ -260,7 +261,7 @@ class Examination:
             f"{intent.namespace}/{intent.worker}": intent for records in read for intent in records.intents
         }
         ended = {key: job for records in read for key, job in records.ended.items()}
-        # these include intents whose rollouts have not begun
+        # the shown statuses include intents whose rollouts have not begun
         shown = [status for records in read for status in records.shown]
         reason_of = {status.worker: status.reason for status in shown}
         self.found = replace(
@@ -288,7 +289,7 @@ class Examination:
             skipped={
                 worker: intents[worker].tick_takes_over
                 for worker, reason in reason_of.items()
-                # the intent must exist, because anyone who may write a status can give it this reason
+                # require an intent, because anyone who can write a status can set this reason
                 if reason == RoutingReason.HOOK_SKIPPED and worker in intents
             },
             applications={
@@ -306,7 +307,7 @@ class Examination:
         needs = list(needs_of_installed(plan, self.intents, plugin, tick, operator))
         user = await self._read_or("rights in Kubernetes", whoami(client, deadline), "")
         own_needs = [need for need in needs if need.account.user == user]
-        # the accounts of the plugin and of tick do not need the rights of a person
+        # the accounts of the plugin and of tick do not need a user's permissions
         own_needs += () if user in installed else needs_of_caller(user, namespaces)
         refused = await self._read_or(
             "rights in Kubernetes", refused_needs(client, own_needs, deadline, of_caller=True), ()
@@ -330,7 +331,7 @@ class Examination:
         return {key: len(await shared.worker_deployments(spec)) for key, spec in by_namespace.items()}
 
     async def _read_or(self, part: str, read: Coroutine[Any, Any, Part], otherwise: Other) -> Part | Other:
-        """The result of `read`, or `otherwise` if a server fails. Then `part` (if any) is not checked."""
+        """Return the result of `read`. If a server fails, note that `part` was not checked."""
         try:
             return await read
         except (StateUnavailable, OutOfTime) as error:
@@ -351,8 +352,8 @@ def needs_of_installed(
     for item in plan.workers:
         drivers[item.spec.namespace].add(item.spec.policy.driver)
         yield from _needs_of_jobs(item, intents.get(item.spec.worker_deployment), operator)
-    # with an operator's file, the file decides whether the plugin reads its own cluster; without one, the
-    # plugin does if a token is mounted
+    # an operator's file decides whether the plugin reads its own cluster; without such a file, the plugin
+    # reads its own cluster if a token is mounted
     reads_own = any(not cluster.kubeconfig for cluster in operator.clusters)
     if plugin and (reads_own if operator.file else plugin.mounts_token):
         yield from needs_of_plugin(plugin.account, sorted(drivers))

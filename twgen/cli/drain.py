@@ -71,7 +71,7 @@ def command(output: str, window: timedelta, color: str, **params: Any) -> None:
 
 
 def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
-    """The report on the selected workers, with the reasons why some of them are missing."""
+    """The report on the selected workers, with the reasons why any of them are missing."""
     settings, everywhere = settings_of(params), params["all_namespaces"]
     in_cluster = params["from_cluster"] or everywhere
     if in_cluster and params["paths"]:

@@ -36,7 +36,7 @@ from twgen.reading.temporal.workflows import Draining
 _NEEDS = {"to_version": "move", "without_replay": "move", "signal_input": "signal"}
 """Options that need another option."""
 _POLL_SECONDS = 1.0
-"""The time between two reads of a batch operation."""
+"""The state of a batch operation is read at this interval."""
 
 
 @click.command(cls=Grouped)
@@ -60,7 +60,7 @@ def command(**params: Any) -> None:
 
 
 def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
-    """Show the change and the number of workflows, ask, and start the action's batch operation only once."""
+    """Show the change and the number of workflows, ask for confirmation, and start the batch operation."""
     settings, spec = the_worker(params)
     build_id = params["of_version"]
 
@@ -87,23 +87,23 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             is_said = False
             while True:
-                # while the person or the command waited, the version may have become current again
+                # the version may have become current during the wait for confirmation or another operation
                 target = await read_target()
                 checked = replace(batch, query=batch_of(target, build_id, action).query)
                 try:
                     await start(writer, target, entry, checked, f"twgen: {change}")
                     break
-                except OneAtATime:  # the server may count an operation for some moments after its end
+                except OneAtATime:  # for a moment, the server may still count an ended operation as running
                     if not params["wait"]:
                         raise
                     if not is_said:
-                        when = "when the batch operation that runs now has ended"
+                        when = "when the running batch operation has ended"
                         say(f"{spec.worker_deployment}: will {change} {when}")
                     is_said = True
                     await asyncio.sleep(_POLL_SECONDS)
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
-            # an earlier run may have started the operation, but stopped before it could write this mark
+            # an earlier run of this command may have started the operation, but not written this mark
             begun_at = (state.started_at if state else None) or target.now
             await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
@@ -115,17 +115,17 @@ def _end_workflows(params: dict[str, Any], action: DrainingAction) -> None:
 
 
 def _chosen_action(params: Mapping[str, Any]) -> DrainingAction:
-    """The action that the options describe. Raises InvalidInput if they contradict each other."""
+    """The action that the options describe. Raises InvalidInput if options are missing or in conflict."""
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:
             raise InvalidInput(f"{OPTIONS[name].dashed} needs {OPTIONS[needs].dashed}")
     if not params["of_version"]:
-        raise InvalidInput("give --version: the version whose workflows to end; `twgen drain` lists them")
+        raise InvalidInput("give --version: the version whose workflows to end; `twgen drain` lists versions")
     chosen = [action for action in BatchAction if params[action.lower()]]
     if len(chosen) != 1:
         raise InvalidInput("give exactly one of --move, --signal, --cancel and --terminate")
     if odd := [name for name in params["workflow_types"] if not fits(WORKFLOW_TYPE, name)]:
-        raise InvalidInput(f"--type {quoted(odd[0])} is not a valid name of a workflow type")
+        raise InvalidInput(f"--type {quoted(odd[0])} is not a valid workflow type name")
     return DrainingAction(
         chosen[0],
         workflow_types=tuple(params["workflow_types"]),
@@ -140,7 +140,7 @@ def _chosen_action(params: Mapping[str, Any]) -> DrainingAction:
 async def _with_version(
     worker: WorkerWorld, spec: WorkerSpec, temporal: TemporalReader, build_id: str
 ) -> WorkerWorld:
-    """The worker, with this version read by its name: in Temporal 1.29.1, the list sometimes lacks one."""
+    """The worker, with this version read separately: Temporal 1.29.1 sometimes omits it from the list."""
     if not (deployment := worker.temporal):
         return worker
     listed = {version.build_id: version for version in deployment.versions}
@@ -150,7 +150,7 @@ async def _with_version(
 
 
 async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
-    """The newest run of the batch operation. With `again`, a new run follows one that has ended."""
+    """The newest run of the batch operation, or the next run if `again` is set and no run is in progress."""
     first, attempt, state = batch.job_id, 1, await reader.batch(batch.job_id)
     while state and not state.is_running:
         next_batch = replace(batch, job_id=f"{first}-{attempt + 1}")
@@ -164,7 +164,7 @@ async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch
 async def _batch_end(
     servers: WorkerServers, batch: Batch, state: BatchState | None, *, shows: bool
 ) -> BatchState:
-    """Wait until a batch operation ends, and return its state. `shows`: show the progress meanwhile."""
+    """Wait until a batch operation ends, and return its state. With `shows`, show the progress."""
     while state is None or state.is_running:
         await asyncio.sleep(_POLL_SECONDS)
         state = await servers.batches(clock()).batch(batch.job_id)
@@ -174,7 +174,7 @@ async def _batch_end(
 
 
 async def _started_later(reader: Draining, batch: Batch, state: BatchState | None) -> int:
-    """The number of open workflows that match, but started too late for the ended batch operation."""
+    """The number of matching open workflows that started too late to be part of the ended batch operation."""
     if not state or state.is_running or not state.started_at:
         return 0
     newest_start = format_time(state.started_at - (batch.what.older_than or timedelta()))

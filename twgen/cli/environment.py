@@ -35,25 +35,25 @@ class ApplicationSetting(NamedTuple):
     source: str
     """The name of the plugin parameter or variable, for messages."""
     mistake: str = ""
-    """The reason why the setting is malformed, or empty if it is not."""
+    """The reason why the setting is malformed, or empty if the setting is valid."""
 
 
 class Terminal:
-    """A person's shell, or a CI job."""
+    """The environment in a user's shell or a CI job."""
 
     timeout = 20.0
-    """The number of seconds for each response."""
+    """The time limit for each response, in seconds."""
     is_plugin = False
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     release = ""
     """The default name of a Helm release."""
     kube_version = ""
     api_versions: tuple[str, ...] = ()
-    """The cluster's API versions, for charts that test them. Empty if they are unknown."""
+    """The cluster's API versions for Helm's `.Capabilities`, or empty if they are unknown."""
     checkout = ""
-    """The folder that contains all files that may be rendered. Empty means the Git repository."""
+    """All rendered files must be in this folder. If it is empty, they must be in the Git repository."""
     why_no_repository = "the specs are not in a Git repository"
-    """The reason to report if the specs have no Git history. It is the end of a sentence."""
+    """The reason to report if the specs have no Git history, worded as the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """The rule that gives a document its namespace. `namespace` is the value of `-n`."""
@@ -62,13 +62,13 @@ class Terminal:
         return NamespaceRule(namespace)
 
     def rendering_caller(self, identity: str, _: "Operator") -> "Caller":
-        """The caller of a render. It has an identity only if `--identity` gives one."""
+        """The caller of a render, which has an identity only if `--identity` is set."""
         from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
     def planning_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """The caller of a plan. It is the person, unless `--identity` gives another identity."""
+        """The caller of a plan: the user, unless `--identity` sets another identity."""
         if identity:
             return self.rendering_caller(identity, operator)
         import getpass
@@ -79,27 +79,27 @@ class Terminal:
 
         try:
             user = printable(getpass.getuser())
-        except (KeyError, OSError):  # in a container, a user may have no name
+        except (KeyError, OSError):  # in a container, the user ID may have no name
             user = str(os.getuid())
         return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
     def profiles(self, _: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """The person's credentials. Unlisted connections without credentials are allowed by default."""
+        """The user's Temporal profiles. By default, connections without credentials need no profile."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         listed_profiles = load_profiles(os.environ, use_environment=True)
         return Profiles(listed_profiles, allow_unlisted=allow_unlisted is not False, of_person=True)
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
-        """All servers in the operator's file, because the person chose that file."""
+        """All servers in the operator's file, because the user chose that file."""
         return operator.prometheus
 
     def prometheus_remedy(self, _: "Operator") -> str:
-        """The remedy if a metric's server is not listed. It is the end of a sentence."""
+        """The remedy if a metric's server is not listed, worded as the end of a sentence."""
         return "give --prometheus NAME=URL, or an --operator-config that lists it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
-        """The cluster that kubectl would use, or the Pod's own. If there is neither, warn and return None."""
+        """The cluster that kubectl would use, or this Pod's own. If neither exists, warn and return None."""
         from pathlib import Path
 
         from twgen.clients.kubeconfig import ClusterAccess
@@ -114,13 +114,13 @@ class Terminal:
 
 
 class Plugin:
-    """Argo CD's config-management plugin. Argo CD stops it after 60 s.
+    """The environment of Argo CD's config-management plugin. Argo CD stops a plugin after 60 s.
 
-    Argo CD starts it in a repository, which may contain any file. It shows its stderr only on failure.
+    Argo CD starts the plugin in a checkout, which may contain any file, and shows its stderr only on failure.
     """
 
     timeout = 40.0
-    """The number of seconds for all reads together."""
+    """The time limit for all reads together, in seconds."""
     is_plugin = True
 
     def __init__(self) -> None:
@@ -129,21 +129,21 @@ class Plugin:
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
-        # if an Application is not in Argo CD's own namespace, its name is preceded by `<namespace>_`
+        # outside Argo CD's own namespace, an Application's name has the prefix `<namespace>_`
         self.release = self._application.name.rpartition("_")[2]
         self.kube_version = os.environ.get("KUBE_VERSION", "")
         self.api_versions = tuple(filter(None, os.environ.get("KUBE_API_VERSIONS", "").split(",")))
         path, folder = os.environ.get("ARGOCD_APP_SOURCE_PATH", "").strip("./"), os.path.realpath(".")
         self.checkout = folder.removesuffix(f"/{path}") if path else folder
         self.settings_of_application = _settings_of_application()
-        """The options that the application sets, by name (`strict`).
+        """The options that the application sets, by name, such as `strict`.
 
-        A repository can set them in `.argocd-source.yaml`, so only harmless options are allowed here.
+        A repository can set these options in `.argocd-source.yaml`, so only harmless options are allowed.
         """
 
     @property
     def why_no_repository(self) -> str:
-        """The reason to report if the specs have no Git history. It is the end of a sentence."""
+        """The reason to report if the specs have no Git history, worded as the end of a sentence."""
         if os.environ.get("ARGOCD_APP_SOURCE_REPO_URL", "").startswith("oci://"):
             return "the application's source is an OCI image, which has no Git history"
         if not re.fullmatch(r"[0-9a-f]{40,64}", os.environ.get("ARGOCD_APP_REVISION", "")):
@@ -158,7 +158,7 @@ class Plugin:
         return NamespaceRule(only, only=bool(only))
 
     def rendering_caller(self, identity: str, operator: "Operator") -> "Caller":
-        """The caller of a render. `--identity` sets its identity, or else the operator's `instance` does."""
+        """The caller of a render, with the identity from `--identity` or the operator's `instance`."""
         from twgen.model.operator import Caller
 
         name = self._application.name
@@ -168,7 +168,7 @@ class Plugin:
     planning_caller = rendering_caller
 
     def profiles(self, operator: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
-        """Those of the operator's credentials that the application's project may use."""
+        """The operator's credentials that the application's project is allowed to use."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         file = operator.temporal.config_file
@@ -182,18 +182,18 @@ class Plugin:
         )
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
-        """The servers that the application's project may use."""
+        """The Prometheus servers that the application's project is allowed to use."""
         return operator.prometheus_of(self._application)
 
     def prometheus_remedy(self, operator: "Operator") -> str:
-        """The remedy if a metric's server is not listed. It is the end of a sentence."""
+        """The remedy if a metric's server is not listed, worded as the end of a sentence."""
         file = operator.file or "the file in TWGEN_OPERATOR_CONFIG"
         return (
             f"the operator must list Argo CD project {self._application.project!r} in `prometheus` of {file}"
         )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
-        """The cluster that the operator's file names: Argo CD does not pass the destination to a plugin."""
+        """The cluster from the operator's file, because Argo CD does not pass the destination to a plugin."""
         from twgen.clients.kubeconfig import ClusterAccess
 
         cluster = operator.cluster_of(self._application)
@@ -223,7 +223,7 @@ def _such_as(name: str) -> str:
 
 
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:
-    """The settings from the plugin's variables and parameters. Parameters override variables."""
+    """The settings from the plugin's environment variables and parameters. Parameters override variables."""
     settings: dict[str, ApplicationSetting] = {}
     for variable, value in os.environ.items():
         if variable.startswith(_VARIABLE):
@@ -253,7 +253,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
         if option in parameter_settings:
             raise InvalidInput(f"{source} is set twice: remove one")
         match parameter:
-            # Argo CD merges a parameter in .argocd-source.yaml into the application's equally named one
+            # Argo CD merges a parameter in .argocd-source.yaml into the application's, by name
             case {"string": str(value)} if not (parameter.keys() & {"array", "map"}):
                 pass
             case {"name": "valueFiles", "array": [*files], **rest} if not rest and all(
@@ -267,5 +267,5 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
 
 
 def _option_name(parameter: str) -> str:
-    """The name of the option that a parameter sets: `value-files` for `valueFiles`."""
+    """The name of the option that a parameter sets, such as `value-files` for `valueFiles`."""
     return re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", parameter)

@@ -34,28 +34,28 @@ _SHOWS_ORPHANS = {"text", "json"}
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The result of one read of rollouts."""
+    """The rollouts from one read of the cluster."""
 
     statuses: Statuses
     orphans: Sequence[str]
     read_at: datetime
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """A tree for each rollout, with its state at that time."""
+        """A tree for each rollout, with its state at time `now`."""
         from twgen.reporting.status.trees import status_text
 
         return status_text(fleet_status(self.statuses, now, self.orphans), layout)
 
 
 class _Printed:
-    """Prints followed rollouts if stdout is not a terminal: first all of them, then each change."""
+    """Prints all rollouts once, and then each change, instead of repainting a terminal."""
 
     def __init__(self, output: str) -> None:
         self._output = output
         self._printed: Statuses | None = None
 
     def show(self, fleet: _Fleet, failure: str = "") -> None:
-        """Print the changes since the last read, and the reason if a newer read failed."""
+        """Print the changes since the last read. If a newer read failed, print its error."""
         if failure:
             warn([f"{failure}; trying again"])
         before, self._printed = self._printed, fleet.statuses
@@ -73,14 +73,14 @@ class _Printed:
 
 
 class Selection(NamedTuple):
-    """The rollouts that are shown."""
+    """The rollouts to show."""
 
     namespaces: Sequence[str]
     """The namespaces. An empty name means all namespaces."""
     expected: Sequence[WorkerSpec] = ()
-    """Show only the rollouts of these specs' workers and build IDs. Empty shows all."""
+    """Show only the rollouts of these specs' workers and build IDs. If it is empty, show all rollouts."""
     worker: str = ""
-    """Show only the rollout of this worker (namespace/name). Empty shows all."""
+    """Show only the rollout of this worker (namespace/name). If it is empty, show all rollouts."""
 
 
 def show_fleet(  # noqa: PLR0913 - the options of a command
@@ -94,8 +94,8 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Print the progress of rollouts.
 
-    With patience, follow the rollouts until none can continue by itself. On a terminal without a time limit,
-    follow them without end. Raises the same errors as `Patience.goes_on`.
+    With `patience`, follow the rollouts until none can continue by itself. On a terminal without a time
+    limit, follow the rollouts until Ctrl-C. Raises the same errors as `Patience.goes_on`.
     """
     namespaces, expected, worker = selection
     asked_at, warned = clock(), set[str]()
@@ -115,7 +115,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
         deadline = settings.reading_deadline()
         try:
             return orphan_lines(await read_orphans(client, namespaces[:1], workers, deadline))
-        except (StateUnavailable, OutOfTime) as error:  # the account may lack the right to list Deployments
+        except (StateUnavailable, OutOfTime) as error:  # the account may lack permission to list Deployments
             warn([f"twgen could not check for leftover Deployments: {error}"])
             return ()
 
@@ -146,7 +146,7 @@ def show_fleet(  # noqa: PLR0913 - the options of a command
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:
-    """The namespace of the rollouts to read, or empty for all. Raises InvalidInput if none is chosen."""
+    """The namespace of the rollouts to read, or empty for all. Raises InvalidInput if no namespace is set."""
     namespace = "" if everywhere else settings.namespace_rule.default
     if not everywhere and not namespace:
         raise InvalidInput("choose the namespace of the rollouts: give -n NAMESPACE, or -A for all")
@@ -158,7 +158,7 @@ def namespace_of(settings: Settings, *, everywhere: bool) -> str:
 async def read_fleet(
     client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]
 ) -> Statuses:
-    """The statuses that rollouts wrote. `warned` contains the warnings that were already printed."""
+    """The rollout statuses in the cluster. `warned` contains the warnings that were already printed."""
     records = await rollouts_in_cluster(client, namespace, settings.reading_deadline())
     read = partial(applications_called, client, USUAL_NAMESPACE)
     records = await with_skipped_hooks(records, read, settings.timeout, clock())

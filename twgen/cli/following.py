@@ -18,7 +18,7 @@ ShownItem_contra = TypeVar("ShownItem_contra", contravariant=True)
 
 
 class RolloutState(NamedTuple):
-    """A worker, the phase of its rollout, and the reason. As text, it is a clause of a sentence."""
+    """A worker, the phase of its rollout, and the reason. `str()` returns them as a clause of a sentence."""
 
     worker: str
     phase: Phase
@@ -26,7 +26,7 @@ class RolloutState(NamedTuple):
 
     @classmethod
     def of(cls, plan: WorkerPlan) -> Self:
-        """The state of the rollout in a plan."""
+        """The rollout state in a worker's plan."""
         return cls(plan.spec.worker_deployment, plan.routing.phase, plan.routing.because)
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class RolloutState(NamedTuple):
 
 
 class Patience:
-    """The time for which to follow rollouts that continue by themselves. None means without end."""
+    """The time limit for following rollouts that continue by themselves. None means no limit."""
 
     def __init__(self, seconds: float | None, interval: float) -> None:
         self._seconds, self._interval = seconds or inf, interval
@@ -42,18 +42,18 @@ class Patience:
 
     @property
     def has_end(self) -> bool:
-        """Whether the time is limited."""
+        """Whether there is a time limit."""
         return self._end < inf
 
     def next_read(self) -> float:
-        """The `monotonic` time of the next read. The last read is at the end of the time."""
+        """The `monotonic` time of the next read. The last read is at the time limit."""
         return min(monotonic() + self._interval, self._end)
 
     def goes_on(self, rollouts: Sequence[RolloutState]) -> bool:
         """Whether at least one of these rollouts continues by itself.
 
-        Raises OutOfTime if one does, but the time is over. Raises NegativeAnswer if none does, and one is
-        blocked.
+        Raises OutOfTime if one continues after the time limit. Raises NegativeAnswer if no rollout continues,
+        and at least one is blocked.
         """
         if unfinished := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
             if monotonic() >= self._end:
@@ -65,10 +65,10 @@ class Patience:
 
 
 class View(Protocol[ShownItem_contra]):
-    """Shows the result of a read, either painted on a terminal or as lines."""
+    """Shows the result of a read, on a repainted terminal or as lines."""
 
     def show(self, item: ShownItem_contra, failure: str, /) -> None:
-        """Show the last successful read. `failure` is the reason why a newer read failed, or empty."""
+        """Show the last successful read. `failure` is the error of a newer read, or empty."""
 
     def repaint(self) -> None:
         """Show the last read again, with updated ages."""
@@ -112,5 +112,5 @@ def follow(
 
 
 def not_settled(seconds: float, rollouts: Sequence[str]) -> str:
-    """A message that these rollouts (as clauses) have not settled in time."""
+    """The message that these rollouts, each given as a clause, have not settled in time."""
     return f"not settled within {spoken(timedelta(seconds=seconds))}: {'; '.join(rollouts)}"

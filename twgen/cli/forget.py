@@ -33,9 +33,9 @@ def command(output: str, keep: int | None, **params: Any) -> None:
     twgen forget worker/payments -n shop
     twgen forget . --keep 10 --dry-run
 
-    Temporal keeps at most 100 versions of a worker, and refuses new ones after that. A version is old if it
-    has been drained for longer than scaledownDelay plus deleteDelay. twgen always keeps the target and the
-    newest drained versions. The command shows the versions and asks for confirmation.
+    Temporal stores at most 100 versions of a worker, and refuses new versions after that. A version is old
+    if it has been drained for longer than scaledownDelay plus deleteDelay. twgen always keeps the target and
+    the newest drained versions. The command lists the versions to delete and asks for confirmation.
     """
     settings, spec = the_worker(params)
     name, kept = spec.worker_deployment, keep or spec.policy.keep_records or KEPT
@@ -59,7 +59,7 @@ def command(output: str, keep: int | None, **params: Any) -> None:
             say(f"{name}: would {will}")
             return ForgetReport(name, (), ())
         confirm(f"{name}: {will}", yes=params["yes"])
-        # read again, because the person may have taken long to answer
+        # read again, because the state may have changed before the user confirmed
         still_old = {record.build_id for record in (await read())[0]}
         chosen = [record for record in records if record.build_id in still_old]
         return await delete_records(worker.temporal(identity), name, chosen)

@@ -32,11 +32,11 @@ from twgen.reading.temporal.workflows import Histories
 @options("worker", "via", "ca_file", "timeout", "allow_unlisted_connections", "only_listed_connections")
 @options(*INPUT, "namespace", "quiet")
 def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
-    """Write a worker's workflow histories into a folder. A replay program can read them there.
+    """Write a worker's workflow histories into a folder, as input for a replay program.
 
-    For each workflow type, it chooses the newest histories. It prefers open workflows, and alternates between
-    versions. Histories contain workflow inputs and activity results: anyone who can read the folder can read
-    those.
+    For each workflow type, the command chooses the newest histories. It prefers histories of open workflows,
+    and alternates between versions. Histories contain workflow inputs and activity results: anyone who can
+    read the folder can read those.
 
     \b
     twgen histories . --folder /tmp/histories
@@ -70,7 +70,7 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
 
 
 def _settings_and_worker(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
-    """The settings, and the worker whose histories to write."""
+    """The settings, and the worker whose histories are written."""
     name = params["deployment_name"]
     if not name:
         return the_worker(params)

@@ -42,12 +42,12 @@ _DEPLOYMENT = "deployment/"
 def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
     """Write specs for running workers, from the controller's objects or from Deployments without versions.
 
-    Each object gets its own file. If the file of a controller's object exists, twgen updates it and keeps its
-    comments and order. If the file of a Deployment exists, twgen does not change it. Comments mark the values
-    that you must fill in because the Deployment does not contain them.
+    Each object gets its own file. twgen updates an existing file of a controller's object, and keeps its
+    comments and order. twgen does not change an existing file of a Deployment. Comments mark the values that
+    you must fill in because the Deployment does not contain them.
 
     The ledger next to the specs records each worker's target. If the Deployments of older versions were read,
-    it records these versions too, so that twgen can restore them from Git.
+    the ledger records these versions too, so that twgen can restore them from Git.
 
     \b
     twgen import --from-cluster -n shop --folder workers
@@ -86,7 +86,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
             f" `twgen lock {folder}`"
         )
         return
-    # these images never ran with versioning, so they are not versions that twgen may restore
+    # these images never ran with versioning, so twgen must not restore them as versions
     plain = {f"{namespace}/{name}" for _, namespace, name in workers}
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, without=plain)
     _say_what_is_recorded(recorded, folder)
@@ -95,7 +95,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
 def _say_what_is_recorded(recorded: Recorded, folder: str) -> None:
     more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""
     ledgers = listed(sorted({str(file.parent) for file in recorded.files}))
-    summary = f"recorded their targets{more} in {ledgers}; " if ledgers else ""
+    summary = f"recorded the workers' targets{more} in {ledgers}; " if ledgers else ""
     say(f"{summary}`twgen plan {folder}` shows what would change")
 
 

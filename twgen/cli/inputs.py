@@ -52,22 +52,22 @@ if TYPE_CHECKING:
     from twgen.cli.live import Servers
 
 _COMPLETES_WITHIN = 2.0
-"""The time limit of a completion in seconds. A person waits for it while typing."""
+"""The time limit for shell completion, in seconds. It is short because a user is waiting."""
 _MOST_FOR_HISTORY = 10.0
-"""The number of seconds that reading Git may take. Argo CD stops a render after 60 seconds."""
+"""The time limit for reading Git, in seconds. Argo CD stops a render after 60 seconds."""
 _NO_SPEC = Rule("ledger-without-spec", "No spec describes the worker of this ledger.")
 _MOST_REPEATED = 20
-"""The maximum number of warnings about documents in an intent, because each one becomes an Event."""
+"""An intent repeats at most this many warnings about documents, because each warning becomes an Event."""
 
 
 def load_specs(
     settings: Settings, *, needs_worker: bool = False, or_name: bool = False, renders_again: bool = False
 ) -> Specs:
-    """The specs in the paths. Raises InvalidDocuments with all problems, and prints the warnings.
+    """Load the specs in the paths. Prints the warnings, and raises InvalidDocuments with all problems.
 
-    If there is no worker, it prints a warning, or raises InvalidInput if `needs_worker`. With `or_name`,
-    `worker/NAME` means the specs in the intent of that worker's rollout in the cluster. `renders_again` is as
-    for `parse`. Strict commands and the plugin always render again.
+    If there is no worker, it prints a warning, or raises InvalidInput if `needs_worker` is set. With
+    `or_name`, `worker/NAME` means the specs in the intent of that worker's rollout in the cluster.
+    `renders_again` is as for `parse`. Strict commands and the plugin always render charts a second time.
     """
     if or_name and (named := named_worker(settings)):
         from twgen.cli.by_name import specs_of_named
@@ -101,7 +101,7 @@ def load_specs(
 
 
 def _is_of_policy(unknown_field: Problem) -> bool:
-    """Whether a policy has it. No API server drops it, and a misspelled `workerRef` means every worker."""
+    """Whether the field is in a policy, where a misspelled `workerRef` would select every worker."""
     kind = kind_of(unknown_field.document.value)
     return kind is not None and kind.name == POLICY
 
@@ -109,7 +109,7 @@ def _is_of_policy(unknown_field: Problem) -> bool:
 def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> Specs:
     """The specs in the documents, including problems that follow from the operator's settings.
 
-    `renders_again`: render a chart a second time, to find pods that differ at each render.
+    With `renders_again`, it renders a chart a second time, to find pods that differ at each render.
     """
     operator = settings.operator
     has_hooks = operator.rollout.driver is Driver.HOOK
@@ -118,14 +118,14 @@ def parse(settings: Settings, documents: Documents, *, renders_again: bool) -> S
         settings.namespace_rule,
         operator.attached.kinds,
         drivers_with_objects(operator),
-        # whether workers have hooks is decided below, for all workers of an application together
+        # `with_hooks` below decides about hooks, for all workers of an application together
         default_driver=Driver.AUTO if has_hooks else operator.rollout.driver,
         some_are_missing=bool(documents.unreadable),
     )
     if has_hooks:
         workers, warnings = with_hooks(specs.workers)
         specs = specs._replace(workers=workers, warnings=(*specs.warnings, *warnings))
-    # in a cluster, a local address gets a warning, except with --strict: a proxy in the pods may use it
+    # a local address must not fail a strict render, because a proxy in the pods may listen on it
     if settings.environment.is_plugin and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if operator.file or settings.environment.is_plugin:
@@ -165,7 +165,7 @@ def all_problems(
         *islice(records, MOST_REPORTED_IN_ALL),
         *specs.unknown_fields,
     )
-    # do not report a required field as missing if it is only misspelled or on the wrong level
+    # do not report a required field as missing if it is only misspelled or at the wrong level
     moved = {(id(problem.document), problem.instead_of) for problem in problems if problem.instead_of}
     return tuple(
         problem
@@ -175,10 +175,10 @@ def all_problems(
 
 
 def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
-    """A warning for each ledger whose worker no spec describes, if the whole folder was read.
+    """A warning for each ledger whose worker has no spec, if the whole folder was read.
 
-    It is never an error, because the worker's versions need the ledger as long as they have work. A ledger
-    next to a chart or a base gets no warning: it may belong to another environment.
+    A ledger without a spec is never an error, because versions that still have work need the ledger. A ledger
+    next to a chart or a base gets no warning, because it may belong to another environment.
     """
     if settings.input.kind != DIRECTORY:
         return
@@ -198,14 +198,16 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
 
 
 def no_worker(settings: Settings, specs: Specs) -> str:
-    """The message that the input has no worker. If there is a Deployment, it suggests `twgen import`."""
+    """The message that the input has no worker. For a Deployment, the message suggests `twgen import`."""
     kinds = (GroupKind.of(document.value) for document in specs.passthrough)
-    more = "; `twgen import` makes one from a Deployment" if GroupKind("apps", "Deployment") in kinds else ""
+    more = (
+        "; `twgen import` creates one from a Deployment" if GroupKind("apps", "Deployment") in kinds else ""
+    )
     return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}{more}"
 
 
 def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
-    """The settings, and the only worker or the one that `--worker` names.
+    """The settings, and the only worker or the worker that `--worker` names.
 
     Raises InvalidInput if there is no such worker, or if this process is Argo CD's plugin.
     """
@@ -219,7 +221,7 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, WorkerSpec]:
 
 
 def workers_called(name: str, workers: Sequence[WorkerSpec]) -> list[WorkerSpec]:
-    """The workers with this name, or all if the name is empty. Raises InvalidInput if none has the name."""
+    """The workers with this name, or all if the name is empty. Raises InvalidInput if there is no match."""
     called = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
     if name and not called:
         names = ", ".join(sorted(spec.worker_deployment for spec in workers))
@@ -243,17 +245,17 @@ def load_world(
     servers: "Servers | None" = None,
     memory: "Memory | None" = None,
 ) -> World:
-    """The state of the specs' workers from the snapshot or the servers. Offline, they count as not deployed.
+    """The workers' state from the snapshot or the servers. Offline, workers count as not deployed.
 
     A caller that reads repeatedly can pass `servers`, which stay connected, and `memory`, which avoids
     repeated reads of Git.
     """
     if specs.snapshots and not settings.snapshot and not settings.offline:
         file = specs.snapshots[0].source
-        remedy = f"use `--snapshot {file}` to plan with it instead of servers"
+        remedy = f"pass it with `--snapshot {file}` to plan without servers"
         settings.warn([f"{file} is a Snapshot, not a spec: {remedy}"])
     if settings.offline:
-        # not an unread cluster: it might have versions, so a render would leave out the number of replicas
+        # the cluster counts as empty, not as unread: renders omit replicas if versions might exist
         empty = {worker.key: WorkerWorld(*worker.key, deployments=()) for worker in specs.workers}
         world = World(clock(), empty)
     elif settings.snapshot:
@@ -292,7 +294,7 @@ class Memory:
         own_entries = (self._ledger.get(name, {}) for name, _ in world.workers) if specs.ledgers else ()
         world = world.remembering(dict(chain.from_iterable(own.items() for own in own_entries)))
         now, ends = settings.now or world.taken_at, time.monotonic() + _MOST_FOR_HISTORY
-        # first look for the versions with work of every worker, because the time may run out
+        # first look for all workers' versions with work, because the time may run out
         for to_look_for in (versions_to_look_for, left_overs_to_look_for):
             histories = {}
             for spec in specs.workers:
@@ -314,7 +316,7 @@ class Memory:
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
-    """The driver and the Pods of the rollouts in a render. Raises the errors of `driver_of_render`."""
+    """The driver and Pod settings of the rollouts in a render. Raises the errors of `driver_of_render`."""
     operator, is_plugin = settings.operator, settings.environment.is_plugin
     pods, kinds = operator.rollout, operator.attached.kinds
     prometheus = settings.environment.prometheus(operator)
@@ -366,20 +368,20 @@ def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
 def with_references(
     settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]
 ) -> tuple[WorkerVersions, ...]:
-    """The workers' versions. A version gets a warning if it uses an object that has a new name now."""
+    """The workers' versions. A version gets a warning if it uses an object whose name has changed."""
     objects = frozenset(config_objects(specs.passthrough, settings.namespace_rule.default))
     return with_lost_references(workers, objects)
 
 
 def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]]:
-    """The warnings that each worker's intent repeats, by worker deployment.
+    """The warnings to repeat in each worker's intent, by worker deployment.
 
-    They are about the documents of that worker. The first worker also gets the `general` warnings.
+    A worker gets the warnings about its own documents. The first worker also gets the `general` warnings.
     """
     warnings: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
     for warning in specs.unknown_fields + specs.warnings:
         document = warning.document
-        # without the line number: a new comment above the document must not change the intent
+        # omit the line number, because a new comment above the document must not change the intent
         warnings[document.source, document.index, document.path].append(Located(warning, None))
     repeated: dict[str, list[str]] = {}
     for worker in specs.workers:
@@ -394,7 +396,7 @@ def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]
 
 
 def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:
-    """Every warning in a plan, preceded by the name of its worker."""
+    """Every warning in a plan. A warning about a worker starts with the worker's name."""
     about = (f"{item.spec.worker_deployment}: {text}" for item in workers for text in item.warnings)
     return [*about, *general]
 
@@ -406,10 +408,10 @@ def refuse_warnings(warnings: list[str]) -> None:
 
 
 def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
-    """A shell's completions of `worker/NAME` in the namespace. There are none if the cluster does not answer.
+    """The shell completions of `worker/NAME` in the namespace, or none if the cluster does not answer.
 
-    Nothing is read until the person has typed a part of `worker/`. A login program gets no terminal: it would
-    prompt in the middle of the command line, and consume what the person types next.
+    twgen does not read the cluster until the user has typed a part of `worker/`. A credential plugin gets no
+    terminal: it would prompt in the middle of the command line, and consume the user's next input.
     """
     if not beginning or not (beginning.startswith(KIND) or KIND.startswith(beginning)):
         return []
@@ -423,7 +425,7 @@ def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
         async def read(opened: Connections) -> list[str]:
             client = opened.cluster_for(f"{KIND}NAME")
             names = await names_of_rollouts(client, namespace, opened.deadline())
-            # a shell inserts names without quotes, so only safe ones may be offered
+            # a shell inserts names without quotes, so offer only safe names
             return list(filter(is_worker_name, names))
 
         with Servers(settings, asks=False) as servers:
@@ -434,7 +436,7 @@ def _names_in_cluster(params: Mapping[str, Any], beginning: str) -> list[str]:
 
 
 class _PathsOrName(Form):
-    """PATHs or `worker/NAME`. A shell completes NAME from the cluster."""
+    """The type of an argument that is a PATH or `worker/NAME`. Shells complete NAME from the cluster."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the names, and ask the shell to complete file names too."""
@@ -445,4 +447,4 @@ class _PathsOrName(Form):
 
 
 paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
-"""Files and folders, or `worker/NAME`. The default is `.`, and `-` is stdin."""
+"""Files and folders, or `worker/NAME`. The default is `.`, and `-` means stdin."""

@@ -1,6 +1,7 @@
 """The commands that change one worker's rollout or manager.
 
-With PATHs, a command changes Temporal itself. With `worker/NAME`, it sends a request to the rollout's Job.
+With PATHs, a command changes Temporal directly. With `worker/NAME`, it sends a request to the rollout in the
+cluster.
 """
 
 from collections.abc import Callable
@@ -46,8 +47,8 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     twgen promote worker/payments -n shop
     twgen promote . --worker payments --full
 
-    On a terminal, --full and --skip-gate ask for confirmation. With worker/NAME, the operator must permit
-    the command, and --skip-gate is not possible.
+    On a terminal, --full and --skip-gate ask for confirmation. With worker/NAME, the OperatorConfig must
+    permit the command, and --skip-gate is not possible.
     """
     if by_name.request(params, Verb.PROMOTE, full=full, skip_gate=skip_gate):
         return
@@ -58,7 +59,7 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
 def _command(
     decide: Callable[[Target], Intervention], verb: Verb | None, text: str, *, asks: str = ""
 ) -> click.Command:
-    """A command that has only the options that all these commands share, and `--yes` if it asks."""
+    """A command with the options that all commands in this module share, and `--yes` if it asks."""
 
     @click.command(cls=Grouped, help=text)
     @paths_or_name_argument
@@ -91,7 +92,7 @@ retry = _command(
     twgen retry worker/payments -n shop
     twgen retry .
 
-    With worker/NAME, the operator must permit the command.
+    With worker/NAME, the OperatorConfig must permit the command.
     """,
 )
 pause = _command(
@@ -119,9 +120,10 @@ retire = _command(
     None,
     """Send all new workflows to unversioned workers, so that every version drains.
 
-    The command is refused unless unversioned workers poll the same task queues as the current version. On a
-    terminal, it asks for confirmation. To undo it, run `twgen resume` and then a rollout. The rollout of a
-    new build ID undoes it too, so do not commit one too early.
+    twgen refuses the command unless unversioned workers poll the same task queues as the current version. On
+    a terminal, the command asks for confirmation. To undo the command, run `twgen resume` and then a rollout.
+    The rollout of a new build ID also sends new workflows to a version again, so do not commit a new build ID
+    too early.
 
     \b
     twgen retire . --worker payments
@@ -132,9 +134,9 @@ retire = _command(
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention], asks: str = "") -> None:
-    """Make the decided change, restart the Jobs that must continue, and show the result.
+    """Make the change that `decide` returns, restart the Jobs that must continue, and show the result.
 
-    `asks` is the reason to ask for confirmation first. If it is empty, there is no question.
+    `asks` is the reason to ask for confirmation first. If it is empty, twgen does not ask.
     """
     settings, spec = the_worker(params)
     caller = settings.planning_caller
@@ -175,18 +177,18 @@ _of_ownership = options("worker", *CONNECTION, *INPUT, *NAMES, "quiet")
 
 @click.group()
 def ownership() -> None:
-    """Claim or release a worker. Once it has a manager, only that manager can change its traffic.
+    """Claim or release a worker. Once a worker has a manager, only that manager can change its traffic.
 
     `twgen status` shows the manager.
     """
 
 
-@ownership.command(cls=Grouped, short_help="Claim a worker as its manager.")
+@ownership.command(cls=Grouped, short_help="Become the manager of a worker.")
 @paths_or_name_argument
 @options("owner", "yes")
 @_of_ownership
 def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Claim a worker that has no manager, or take it over from the manager that --from names.
+    """Claim a worker that has no manager, or take it over from the manager in --from.
 
     \b
     twgen ownership claim . --from temporal-worker-controller/prod
@@ -194,12 +196,12 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
     _manage(params, lambda worker, identity: claimed(worker, identity, owner or ""), yes=yes)
 
 
-@ownership.command(cls=Grouped, short_help="Release a worker from its manager.")
+@ownership.command(cls=Grouped, short_help="Remove the manager of a worker.")
 @paths_or_name_argument
 @options("yes")
 @_of_ownership
 def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Release a worker. Anyone can then change its traffic or claim it.
+    """Remove the manager of a worker. Any client can then change the worker's traffic or claim the worker.
 
     \b
     twgen ownership release .
@@ -208,7 +210,7 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 
 def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
-    """Set the manager that `decide` returns, given the worker and the caller's identity. Empty means none."""
+    """Set the manager that `decide` returns for the worker and the caller's identity. Empty removes it."""
     settings, spec = the_worker(params)
 
     async def work(opened: Connections) -> str:

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 _MOST_REFUSALS = {False: 3.0, True: 8.0}
-"""How often a server may rate-limit a request before twgen gives up. The key is `examines` of `read_each`.
+"""How many times a server can rate-limit a request before twgen gives up, by `examines` of `read_each`.
 
-For the doctor, which examines, this takes about ten seconds.
+The doctor sets `examines`, and gives up after about ten seconds.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of one event loop. A command reads over them."""
+    """The connections that a command uses in one event loop."""
 
     settings: Settings
     runner: asyncio.Runner
@@ -50,7 +50,7 @@ class Connections:
     """The Prometheus servers that a worker may use. Their clients are created when a metric needs one."""
 
     def cluster_for(self, needed_by: str) -> KubernetesClient:
-        """The cluster. Without one, it raises InvalidInput. `needed_by` is the command or option."""
+        """The client of the cluster. Without a cluster, it raises an error that names `needed_by`."""
         if not self.kubernetes:
             raise InvalidInput(
                 f"{needed_by} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
@@ -73,8 +73,8 @@ class Connections:
     ) -> World:
         """The current state of the workers in Temporal and Kubernetes.
 
-        If only some workers can be read, `unread` collects the others. If `unread` is None, a worker that
-        cannot be read raises an error. `goes_on` and `progress` are as in a Reading.
+        If only some workers can be read, `unread` collects the unreadable workers. If `unread` is None, an
+        unreadable worker raises an error. `goes_on` and `progress` are as in a Reading.
         """
         namespace = "" if workers else self.settings.namespace_rule.default
         deadline = self.settings.reading_deadline()
@@ -85,7 +85,7 @@ class Connections:
             if len(failed) == len(workers):
                 raise unread_error(failed)
             unread += failed
-            # only if all reads succeeded: otherwise, a namespace that was not listed may have more of them
+            # report orphans only if all reads succeeded, because unlisted namespaces may have more of them
             orphans = reading.cluster.orphans(workers) if reading.cluster and not failed else ()
             return replace(world, workers={orphan.key: orphan for orphan in orphans} | {**world.workers})
         # in a separate task: in Python 3.11, a task in which a TaskGroup failed counts as cancelled from then
@@ -103,8 +103,8 @@ class Connections:
         """The workers that can be read, and the reasons why the others cannot.
 
         Every response has its own deadline, because a server's rate limit may make the whole read take long.
-        `examines`: read the autoscalers too, and wait longer for a busy server. `check` is the check that
-        these reads are part of.
+        With `examines`, it also reads the autoscalers, and waits longer for a busy server. `check` is the
+        check of tick to which these reads belong, if any.
         """
         deadline = AnswerDeadline(self.settings.timeout, _MOST_REFUSALS[examines])
         reading = self._reading(deadline, "", check, for_routing=for_routing, goes_on=True)
@@ -123,7 +123,7 @@ class CommonPrometheus:
     """The same Prometheus servers for all workers."""
 
     def __init__(self, servers: Sequence[PrometheusServer], remedy: str) -> None:
-        """`remedy` is the advice for metrics whose server is not among these."""
+        """`remedy` is the advice for metrics whose server is not in `servers`."""
         self.servers, self.remedy = servers, remedy
 
     @cached_property
@@ -134,7 +134,7 @@ class CommonPrometheus:
         return PrometheusServers(tuple(by_name.values()), self.remedy)
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":  # noqa: ARG002 - it is the same for all workers
-        """The clients for a worker."""
+        """The Prometheus clients for a worker."""
         return self._clients
 
 
@@ -142,13 +142,13 @@ class Servers:
     """The servers that a command reads. Only this class runs coroutines.
 
     Connections stay open between reads, and each read has its own deadline. A failed read closes the
-    connections. The next read opens new ones with the credentials of that time, but to the same cluster.
+    connections. The next read connects to the same cluster again, with newly read credentials.
     """
 
     def __init__(self, settings: Settings, unread: list[Unread] | None = None, *, asks: bool = True) -> None:
         """`unread` is as in `Connections.read`.
 
-        `asks`: whether a login program may prompt the person at the terminal.
+        `asks` is whether a credential plugin may prompt the user at the terminal.
         """
         self._settings = settings
         self._unread = unread
@@ -181,7 +181,7 @@ class Servers:
     ) -> Answer:
         """Run a coroutine with connections for these workers. A failure closes the connections."""
         self._connections = opened = self._connections or self._open(workers)
-        self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
+        self._settings = replace(self._settings, quiet=True)  # the warnings have been printed
         self._is_reading = True
         try:
             answer = opened.runner.run(work(opened))
@@ -194,7 +194,7 @@ class Servers:
 
     @property
     def context(self) -> str:
-        """The kubeconfig's context, or empty if no cluster was read or the Pod's account was used."""
+        """The kubeconfig context, or empty if twgen read no cluster or used the Pod's service account."""
         opened = self._connections
         reached = opened.kubernetes.reached if opened and opened.kubernetes else self._reached
         return reached.context if reached else ""
@@ -202,7 +202,7 @@ class Servers:
     def _open(self, workers: Sequence[InTemporal]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
-        if workers:  # without workers, it is unknown which addresses are needed: an intent is read later
+        if workers:  # without workers, the needed addresses are unknown: an intent is read later
             no_effect = "--via has no effect"
             settings.warn(
                 f"no worker's Connection has the address {it}: {no_effect}" for it in sorted(unused)
@@ -237,7 +237,7 @@ class Servers:
     def renewed(self, opened: Connections) -> Connections:
         """New connections in the same event loop.
 
-        The old connections are closed. A request that still uses them opens its own connection again.
+        The old connections are closed. A request that is still in progress reconnects by itself.
         """
         if opened.kubernetes:
             self._reached = opened.kubernetes.reached
@@ -245,7 +245,7 @@ class Servers:
         return replace(self._open(()), runner=opened.runner, prometheus_of=opened.prometheus_of)
 
     def close(self) -> None:
-        """Close the connections. The next read opens new ones."""
+        """Close the connections. The next read opens new connections."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
             self._reached = opened.kubernetes.reached

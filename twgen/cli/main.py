@@ -32,7 +32,7 @@ _CLOSED_PIPE = 141
 _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
 """Helm's options, with their names in twgen."""
 _OF_KUBECTL = ("-f", "--file", "--filename", "-k", "--kustomize")
-"""kubectl's options for files and folders. In twgen, these are arguments."""
+"""kubectl's options for files and folders. In twgen, files and folders are arguments."""
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
@@ -56,7 +56,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
         finally:
             hold_signals()
     except BaseException as error:  # noqa: BLE001 - unexpected errors and libraries' panics are bugs
-        hold_signals()  # again, because a second signal may have interrupted it above: `timeout` sends two
+        hold_signals()  # again, because a second signal may have interrupted the first call
         code, lines = _ending(error)
         if ended_by and code == _INTERRUPTED:
             code = code_of(ended_by)
@@ -106,7 +106,7 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
         case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
             return (_CLOSED_PIPE if isinstance(error, BrokenPipeError) else _INTERRUPTED), ()
         case MemoryError():
-            remedy = "raise the memory limit (`ulimit -d`, `ulimit -v`, or the limit of its container)"
+            remedy = "raise the memory limit (`ulimit -d`, `ulimit -v`, or the container's limit)"
             return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
         case _:
             return _BUG, bug_lines(error)
@@ -122,17 +122,17 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.format_message().splitlines()
         case _:
-            # click puts each choice on its own line
+            # click puts each choice on its own line: join the lines
             message = " ".join(error.format_message().split()).rstrip(".")
             if isinstance(error, click.exceptions.NoSuchOption):
-                # compare without dashes, because all options have them
+                # compare without dashes, because all options start with dashes
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
                 here = error.ctx.command.params if error.ctx else ()
                 instead = _OF_HELM.get(error.option_name)
                 hints = []
                 if error.option_name in _OF_KUBECTL and any(param.name == "paths" for param in here):
-                    hints.append("; files and folders need no option")
+                    hints.append("; give files and folders as arguments")
                 if instead and any(instead in param.opts for param in here):
                     hints.append(f"; with --input Helm, did you mean {instead}?")
                 similar = "".join(hints) or similar
@@ -143,7 +143,7 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
 
 
 def bug_lines(error: BaseException) -> Sequence[str]:
-    """The message about an unexpected error. It names the file that contains the report."""
+    """The message about an unexpected error, with the name of the file that contains the report."""
     import tempfile
 
     report, head = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
@@ -188,7 +188,7 @@ _PLUGINS = {"kubectl-twgen": "kubectl twgen", "temporal-twgen": "temporal twgen"
 _OF_TEMPORAL = "temporal twgen"
 _COMPLETE = ("__complete", "__completeNoDesc")
 _FILES, _NO_FILES = ":0", ":4"
-"""The codes for shells in Cobra's protocol: complete file names too, or do not. Both hosts use Cobra."""
+"""Whether to complete file names too, in the protocol of Cobra, which kubectl and the Temporal CLI use."""
 _GROUPS = {
     "Look": {
         "plan": "Show the next change to the traffic and to each version, with the reason.",
@@ -211,7 +211,7 @@ _GROUPS = {
         "retry": "Continue after an abort, a failed gate or a failed replay.",
         "pause": "Pause a rollout until `resume`.",
         "resume": "Continue a paused rollout.",
-        "retire": "Send new workflows to unversioned workers: all versions drain.",
+        "retire": "Send new workflows to unversioned workers, to drain all versions.",
         "end": "End or move the workflows that keep an old version running.",
         "forget": "Delete the records of old versions in Temporal.",
     },
@@ -220,10 +220,10 @@ _GROUPS = {
         "doctor": "Check the installation, and say how to fix each problem.",
         "completion": "Print the script for shell completion.",
     },
-    "Move in and out": {
+    "Import and export": {
         "import": "Write specs for workers that already run.",
         "snapshot": "Print the state that other commands read with --snapshot.",
-        "ownership": "Claim a worker as its manager, or release it.",
+        "ownership": "Become the manager of a worker, or release the worker.",
     },
 }
 """The commands and their short help, by the title of the group."""
@@ -246,7 +246,7 @@ _SAY_INSTEAD = {
     "apply": "`twgen render . | kubectl apply --server-side -f -` applies the manifests",
     "delete": "remove the worker's spec from Git: docs/upgrade.md",
 }
-"""Commands of other tools that people may try, with advice for each."""
+"""Command names from other tools that users may try, with the advice to show for each."""
 _OF_ONE_FILE = {
     "completion": "version",
     "diff": "render",
@@ -259,7 +259,7 @@ _RENAMED = {"import": "importing"}
 
 
 class _Commands(click.Group):
-    """Imports a command's module only when the command runs, so `twgen version` imports no planner."""
+    """Imports a command's module only when the command runs: `twgen version` does not import the planner."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_LISTED)
@@ -318,12 +318,12 @@ def twgen() -> None:
 
 
 def typed_name(program: str) -> str:
-    """The name under which the person started this program."""
+    """The command that the user typed to start this program, such as `kubectl twgen`."""
     return _PLUGINS.get(program.rpartition("/")[2], "twgen")
 
 
 def arguments_of(name: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments in the order in which the person typed them.
+    """The arguments in the order in which the user typed them.
 
     The Temporal CLI moves its own options, such as `-o json`, in front of the command. It also turns
     `temporal help twgen plan` into `temporal-twgen help plan`.

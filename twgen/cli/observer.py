@@ -31,12 +31,12 @@ class Observation:
     caller: Caller
     plan: Plan
     read_at: datetime
-    """The time by this machine's clock. A rollout may plan by a slower clock."""
+    """The time of the read, by this machine's clock. A rollout may plan with a slower clock."""
     operator: Operator = field(default_factory=Operator)
     attached: Mapping[str, AttachedRead] = field(default_factory=dict)
     """The attached objects that were read, by namespace."""
     context: str = ""
-    """The kubeconfig's context, or empty if no cluster was read or the Pod's account was used."""
+    """The kubeconfig context, or empty if twgen read no cluster or used the Pod's service account."""
 
     @cached_property
     def status(self) -> Status:
@@ -51,7 +51,7 @@ class Observation:
         return make_status(plan, self.world, self.caller, self.attached)
 
     def tree(self, now: datetime, layout: "Layout") -> str:
-        """The state of every worker at that time, as a tree for a terminal."""
+        """The state of every worker at time `now`, as a tree for a terminal."""
         from twgen.reporting.status.trees import status_text
 
         return status_text(self.status_at(now), layout)
@@ -63,7 +63,7 @@ class Observer:
     def __init__(
         self, settings: Settings, *, needs_worker: bool = False, unread: "list[Unread] | None" = None
     ) -> None:
-        """`unread` collects the workers that cannot be read. The observation leaves them out."""
+        """`unread` collects the workers that cannot be read. The observation omits these workers."""
         self._settings = settings
         self._unread = unread
         self._needs_worker = needs_worker
@@ -82,7 +82,7 @@ class Observer:
             self._servers.close()
 
     def observe(self) -> Observation:
-        """Read the specs and the world, and raise the errors of both. Only the first call prints warnings."""
+        """Read the specs and the world. Only the first call prints warnings."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
@@ -94,7 +94,7 @@ class Observer:
         return Observation(world, caller, plan, now, settings.operator, attached, context)
 
     def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
-        """The state of objects that are attached to live versions. It is empty without a cluster."""
+        """The state of objects that are attached to live versions, or empty without a cluster."""
         kinds = attached_to_read(worker.versions for worker in plan.workers)
         if not self._servers or not kinds:
             return {}
@@ -108,6 +108,6 @@ class Observer:
 
 
 def observe(settings: Settings, unread: "list[Unread] | None" = None) -> Observation:
-    """Read the specs and the world once. `unread` is as for an Observer."""
+    """Read the specs and the world once. `unread` has the same meaning as in an Observer."""
     with Observer(settings, unread=unread) as observer:
         return observer.observe()

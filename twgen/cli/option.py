@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
-    """The type of an option. `meaning` converts the text, or raises ValueError with the mistake."""
+    """The type of an option. `meaning` converts the text, or raises ValueError with the problem."""
 
     def __init__(self, name: str, meaning: Callable[[str], object] = str) -> None:
         self.name = name
@@ -37,10 +37,10 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # as above
-    """The type of an option that accepts only these words."""
+    """The type of an option that accepts only the given words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the word, or report the allowed words."""
+        """Return an allowed word, or fail with a message that lists the allowed words."""
         words = list(map(str, self.choices))
         if value not in words:
             message = f"{quoted(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
@@ -53,43 +53,43 @@ class Option:
     """One option: its flags, its help text, and the type of its value."""
 
     flags: str
-    """The short and the long flag, such as `-q --quiet`. A slash precedes the opposite flag."""
+    """The short and the long flag, such as `-q --quiet`, or a flag and its opposite (`--a/--b`)."""
     help: str
     type: Form | Choice | None = None
-    """None for a flag without a value."""
+    """The type of the value, or None for a flag without a value."""
     default: str = ""
-    """The default text, or empty if there is none."""
+    """The default value as text, or empty if there is no default."""
     multiple: bool = False
     """Whether the option can be repeated."""
     of_application: bool = False
-    """Whether an Argo CD application may set the option. If not, only the operator may."""
+    """Whether an Argo CD application can set the option. Otherwise, only the operator can."""
     renamed: str = ""
-    """The key, or empty if the key follows from the name."""
+    """The `key` of the option, or empty if it follows from the name."""
 
     @property
     def key(self) -> str:
-        """The parameter of a command's function: `value_files`."""
+        """The name of the parameter in a command's function, such as `value_files`."""
         return self.renamed or self.name.replace("-", "_")
 
     @property
     def name(self) -> str:
-        """The name on the command line: `value-files`."""
+        """The name on the command line without dashes, such as `value-files`."""
         return _long_name(self.flags.split())
 
     @property
     def dashed(self) -> str:
-        """The name with its dashes: `--value-files`."""
+        """The name on the command line with dashes, such as `--value-files`."""
         return f"--{self.name}"
 
     @property
     def parameter(self) -> str:
-        """The name of the plugin parameter: `valueFiles`."""
+        """The name of the plugin parameter, such as `valueFiles`."""
         first_word, *words = self.name.split("-")
         return first_word + "".join(map(str.capitalize, words))
 
     @property
     def variable(self) -> str:
-        """The environment variable: `TWGEN_VALUE_FILES`."""
+        """The name of the environment variable, such as `TWGEN_VALUE_FILES`."""
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
     def decorator(self, text: str = "") -> Callable[[Command], Command]:
@@ -105,7 +105,7 @@ class Option:
 
 
 class _Scoped(click.Option):
-    """An option of click. In Argo CD, the application's own setting overrides the operator's variable."""
+    """A click option. In Argo CD, the application's own setting overrides the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         setting = environment().settings_of_application.get(_long_name(self.opts))

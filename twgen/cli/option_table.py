@@ -37,7 +37,7 @@ def _time(text: str) -> datetime:
 
 
 def _duration(text: str) -> timedelta:
-    """The duration, which may also be `2d` or `10min`."""
+    """A duration, also in a form such as `2d` or `10min`."""
     from twgen.model.times import go_duration, parse_duration
 
     try:
@@ -62,7 +62,7 @@ def _interval(text: str) -> timedelta:
 
 
 def _gate(text: str) -> timedelta | None:
-    """The duration of the gate, or None if it fails."""
+    """The duration of the gate, or None if the gate fails."""
     try:
         return None if text == "fails" else _duration(text)
     except ValueError as error:
@@ -112,7 +112,7 @@ def _prometheus(text: str) -> object:
 
 
 def _json(text: str) -> bytes:
-    """The unchanged bytes of a JSON text."""
+    """Check that the text is JSON, and return its bytes unchanged."""
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -138,12 +138,12 @@ def _bytes(text: str) -> int:
     except ValueError as error:
         raise ValueError("is not a number of bytes such as 64Mi") from error
     if not 1 <= number <= _MOST_BYTES:
-        raise ValueError("is not from 1 to 10Gi")
+        raise ValueError("must be from 1 to 10Gi")
     return number
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """The names in a text. Commas or line breaks separate them."""
+    """The names in a text, separated by commas or line breaks."""
     names = tuple(name.strip() for name in re.split("[,\n]", text))
     if not all(names):
         raise ValueError("is not NAME,NAME: one name is empty")
@@ -170,7 +170,7 @@ def _values(text: str) -> str:
 
     try:
         documents = read_documents(os.fsencode(text))
-    except InvalidInput:  # helm reports the mistake
+    except InvalidInput:  # helm reports the YAML error
         return text
     if not all(isinstance(value, dict | None) for value in documents):
         raise ValueError("must be a YAML mapping such as 'replicas: 2'; for a file, use --value-files")
@@ -237,8 +237,8 @@ _ROWS = (
     ),
     Option(
         "--via",
-        "For the Temporal server at the first address, connect to the second, such as a forwarded port."
-        " Repeatable.",
+        "Reach the Temporal server at the first address through the second address, such as a forwarded"
+        " port. Repeatable.",
         Form("ADDRESS=ADDRESS", _addresses),
         multiple=True,
     ),
@@ -251,8 +251,8 @@ _ROWS = (
     ),
     Option(
         "--prometheus",
-        "Query the Prometheus at URL for metrics with `server: NAME`. Metrics without `server` use it if it"
-        " is the only one. Repeatable.",
+        "Query the Prometheus at URL for metrics with `server: NAME`. Metrics without `server` use this"
+        " Prometheus if it is the only one. Repeatable.",
         Form("NAME=URL", _prometheus),
         multiple=True,
     ),
@@ -268,17 +268,17 @@ _ROWS = (
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
     ),
-    Option("--release", "Use this release name. Needs --input Helm.", RELEASE, of_application=True),
+    Option("--release", "Use this Helm release name. Needs --input Helm.", RELEASE, of_application=True),
     Option(
         "--value-files",
-        "Use these value files, separated by commas. Their paths are relative to the chart's folder. Needs"
+        "Use these value files, separated by commas. Paths are relative to the chart's folder. Needs"
         " --input Helm.",
         FILES,
         of_application=True,
     ),
     Option(
         "--values",
-        "Use the values in this YAML text. They override the value files. Needs --input Helm.",
+        "Use the values in this YAML text, which override the value files. Needs --input Helm.",
         Form("YAML", _values),
         of_application=True,
     ),
@@ -297,7 +297,7 @@ _ROWS = (
     Option("-v --verbose", "On a terminal, show the details of every worker, even if there are many."),
     Option("--color", "Colour the text.", Choice(["auto", "always", "never"]), default="auto"),
     Option("--exit-code", "Exit with 1 if changes are pending or a worker is not Settled."),
-    Option("-w --watch", "Read repeatedly, and show each change."),
+    Option("-w --watch", "Keep watching, and show each change."),
     Option("--interval", "With --watch, wait this long between reads.", READING_TIME, default="5s"),
     Option("--workflow-duration", "Assume that a pinned workflow runs this long.", DURATION, default="1h"),
     Option("--startup", "Assume that a new pod starts to poll after this time.", DURATION, default="30s"),
@@ -343,7 +343,10 @@ _ROWS = (
     Option("--cancel", "Request cancellation of the workflows."),
     Option("--terminate", "Terminate the workflows."),
     Option("--again", "Start the operation again, even if it already ran for this version."),
-    Option("--wait", "Wait until this batch operation ends. If another one is running, wait for that first."),
+    Option(
+        "--wait",
+        "Wait until the batch operation ends. If another operation is running, wait for that one first.",
+    ),
     Option("-d --folder", "Write the histories into this folder.", Form("FOLDER")),
     Option(
         "--deployment-name",
@@ -352,12 +355,12 @@ _ROWS = (
     ),
     Option("--task-queue", "Include open workflows on this task queue if they have no version yet.", NAME),
     Option("--upgrading", "Write only histories of auto-upgrade workflows."),
-    Option("--shared", "Make the files readable by every user, such as another user in the same Pod."),
+    Option("--shared", "Make the files readable by every user, such as the user of another container."),
     Option("--sample", "Write at most this many histories of each workflow type.", COUNT, default="50"),
     Option("--max-bytes", "Limit the total size of the histories to this many bytes.", BYTES, default="64Mi"),
     Option(
         "--from-cluster",
-        "Show the statuses that rollouts wrote in the cluster. twgen does not read Git and Temporal.",
+        "Show the statuses that rollouts wrote in the cluster, without reading Git or Temporal.",
     ),
     Option("-A --all-namespaces", "Show the rollouts of all namespaces. Implies --from-cluster."),
     Option("--worker", "Select this worker if there are several.", NAME),
@@ -365,7 +368,7 @@ _ROWS = (
     Option("--listen", "Listen on this address. The default is a free port of 127.0.0.1.", ADDRESS),
     Option("--title", "Set the title of the page. The default title names the kubeconfig's context.", NAME),
     Option("--no-browser", "Do not open a browser."),
-    Option("--from", "Take the worker over from its current manager, NAME.", NAME, renamed="owner"),
+    Option("--from", "Take over the worker from its current manager, NAME.", NAME, renamed="owner"),
     Option("-y --yes", "Do not ask for confirmation."),
     Option("--full", "Send all traffic to the target, and skip the remaining steps."),
     Option(
@@ -404,4 +407,4 @@ _ROWS = (
     Option("--check", "Write nothing, and exit with 1 if the ledger is outdated."),
 )
 OPTIONS: Mapping[str, Option] = {option.key: option for option in _ROWS}
-"""Every option of every command. The key is the parameter of the command's function."""
+"""All options of all commands, by the name of the parameter in the command's function."""

@@ -17,7 +17,7 @@ CONNECTION = (
 )
 """The options of every command that reads servers."""
 MEASURING = (*CONNECTION, "prometheus")
-"""The options of every command that reads everything that decisions about traffic depend on."""
+"""The options of every command that reads all inputs of routing decisions, including metrics."""
 OF_HELM = ("release", "value_files", "values", "kube_version", "api_versions")
 INPUT = ("input", *OF_HELM, "operator_config")
 """The options of every command that reads specs."""
@@ -25,15 +25,15 @@ NAMES = ("namespace", "identity")
 """The options of every command that needs a worker's namespace and manager identity."""
 
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "Connection": ("How a command reaches Temporal and Kubernetes.", MEASURING),
-    "Input": ("How a command reads specs.", INPUT),
-    "Namespace": ("The namespace of workers, and their manager identity.", NAMES),
-    "Output": ("How a command reports.", ("quiet", "strict", "verbose", "color")),
+    "Connection": ("Options for connecting to Temporal, Kubernetes and Prometheus.", MEASURING),
+    "Input": ("Options for reading specs.", INPUT),
+    "Namespace": ("The workers' namespace and manager identity.", NAMES),
+    "Output": ("Output options.", ("quiet", "strict", "verbose", "color")),
 }
-"""The options that many commands share. The key is the title of the group."""
+"""The options that many commands share, by the title of their group."""
 _ALL = "--all"
 _NAMED = 3
-"""How many options of a group the short help names."""
+"""The short help names this many options of each group."""
 
 
 class Grouped(click.Command):
@@ -65,7 +65,7 @@ class Grouped(click.Command):
 
 
 def shared_options(command: click.Command) -> Mapping[str, Sequence[str]]:
-    """A command's shared options by group. Options whose help the command replaces are left out."""
+    """A command's shared options by group, except options whose help text the command replaces."""
     helps = {str(param.name): param.help for param in command.params if isinstance(param, click.Option)}
     shared = {
         title: [name for name in names if name in helps and helps[name] == OPTIONS[name].help]
@@ -80,7 +80,7 @@ def _folded(names: Sequence[str]) -> str:
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:
-    """Give a command these options, in this order. `texts` replace the help of some options."""
+    """Add these options to a command, in this order. `texts` replaces the help text of some options."""
     if of_none := texts.keys() - set(names):
         raise ValueError(f"no such option here: {', '.join(of_none)}")
 
@@ -93,7 +93,7 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
 
 
 def given_options(names: Iterable[str]) -> list[str]:
-    """The options (with dashes) among `names` that the command line sets."""
+    """The options among `names` that are set on the command line, with their dashes."""
     context = click.get_current_context(silent=True)
     typed = click.core.ParameterSource.COMMANDLINE
     given = (name for name in names if context and context.get_parameter_source(name) is typed)
@@ -101,12 +101,12 @@ def given_options(names: Iterable[str]) -> list[str]:
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:
-    """Give a command `-o` with these formats. The first is the default."""
+    """Add `-o` to a command, with these formats. The first format is the default."""
     return Option("-o --output", "Print in this format.", Choice(formats), default=formats[0]).decorator()
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
-"""Files and folders. The default is `.`, and `-` is stdin."""
+"""Files and folders. The default is `.`, and `-` means stdin."""
 
 
 def refuse_settings_of_operator() -> None:
@@ -114,7 +114,7 @@ def refuse_settings_of_operator() -> None:
     options = {option.name: option for option in OPTIONS.values()}
     parameters = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in environment().settings_of_application.items():
-        if name == setting.source:  # a variable that sets no option
+        if name == setting.source:  # the variable does not set an option
             raise InvalidInput(setting.mistake)
         if name not in options:
             raise InvalidInput(

@@ -13,14 +13,14 @@ from twgen.reporting.printable import printable
 
 _WIDE = 120
 _OPENED_INSTEAD = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
-"""The modes in which the null device replaces a closed stdin, stdout and stderr.
+"""The modes for opening the null device in place of a closed stdin, stdout or stderr.
 
 In these modes, reading stdin and writing stdout still fail.
 """
 
 
 class _Stdout(io.FileIO):
-    """Raises BrokenPipeError if the reader of stdout has closed it, and InvalidInput for other errors."""
+    """Raises BrokenPipeError if the reader has closed the pipe, and InvalidInput for other errors."""
 
     def write(self, data: "bytes | memoryview") -> int | None:  # type: ignore[override]
         try:
@@ -54,7 +54,7 @@ def open_streams() -> None:
 
 
 def write(data: str | bytes) -> None:
-    """Print all data. If file names contain bytes that are not UTF-8, these are escaped as in JSON."""
+    """Print all data to stdout. Bytes in file names that are not UTF-8 are escaped as in JSON."""
     if data:
         sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
         sys.stdout.buffer.flush()
@@ -69,7 +69,7 @@ def keep(*values: object) -> None:
 
 
 def say(line: str) -> None:
-    """Print one line for people on stderr. If stderr is closed, do nothing."""
+    """Print one line to stderr. If stderr is closed, do nothing."""
     with suppress(OSError):
         print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where it belongs
 
@@ -87,7 +87,7 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def wants_colour(color: str) -> bool:
-    """Whether stdout gets colour. By default, only a terminal does (https://no-color.org)."""
+    """Whether to color stdout. By default, only a terminal gets color (https://no-color.org)."""
     if color != "auto":
         return color == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -101,17 +101,17 @@ def is_terminal() -> bool:
 
 
 def wants_tree(color: str) -> bool:
-    """Whether stdout gets a layout for people. It does if it is a terminal, or gets colour."""
+    """Whether stdout gets a layout for people, because it is a terminal or gets color."""
     return sys.stdout.isatty() or wants_colour(color)
 
 
 def writes_unicode() -> bool:
-    """Whether stdout accepts Unicode. It need not be a terminal."""
+    """Whether stdout accepts Unicode, even if stdout is not a terminal."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def width() -> int:
-    """The number of characters in a line: the terminal's width, or a width that suits logs."""
+    """The line width in characters: the terminal's width, or a width that suits logs."""
     if not sys.stdout.isatty():
         return _WIDE
     from shutil import get_terminal_size
@@ -120,9 +120,9 @@ def width() -> int:
 
 
 def confirm(change: str, *, yes: bool, always: bool = True) -> None:
-    """Ask the person at the terminal, unless `yes` was given.
+    """Ask the user at the terminal to confirm the change, unless `yes` is set.
 
-    Without a terminal, it raises InvalidInput if the change must `always` be confirmed, or else does nothing.
+    Without a terminal, it raises InvalidInput if `always` is set, and otherwise accepts the change.
     """
     if yes:
         return
@@ -135,12 +135,12 @@ def confirm(change: str, *, yes: bool, always: bool = True) -> None:
 
 
 _LINE_SECONDS = 1.0
-"""The number of seconds before each progress line. Most runs end before the first one."""
+"""The time between two progress lines, in seconds. Most runs end before the first progress line."""
 
 
 @contextmanager
 def counting(noun: str, total: int, *, quiet: bool) -> Iterator[Iterator[object]]:
-    """Show how many of `total` items are finished. Each `next` counts one item.
+    """Show how many of `total` items are finished. Each `next` call counts one item.
 
     `noun` names the items. The line is shown only if stderr is a terminal, and removed at the end.
     """

@@ -32,7 +32,7 @@ from twgen.reporting.plan.markdown import plan_markdown
 
 
 def _text(seen: Observation, color: str, *, verbose: bool) -> str:
-    from twgen.reporting.plan.text import plan_text  # the other formats need no rich
+    from twgen.reporting.plan.text import plan_text  # the other formats do not need rich
 
     detailed = verbose or not is_terminal()
     return plan_text(seen.status, colour=wants_colour(color), width=width(), detailed=detailed)
@@ -53,7 +53,8 @@ _REPORTS: dict[str, Callable[..., str]] = {
 def command(output: str, color: str, exit_code: bool, verbose: bool, **params: Any) -> None:  # noqa: FBT001
     """Show the next change to the traffic and to each version, and the reason. Changes nothing.
 
-    On a terminal, several workers are shown as one line each, the most urgent last. -v shows every version.
+    On a terminal, several workers are shown as one line each, the most urgent worker last. -v shows every
+    version.
 
     \b
     twgen plan .

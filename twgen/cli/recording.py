@@ -51,9 +51,9 @@ class Recorded(NamedTuple):
 def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 
-    Commit the folder. With it, twgen can restore a version that neither the cluster nor the Git history
-    contains. twgen keeps your comments and the order of the files. Each version is one line, so that Git can
-    merge the files.
+    Commit the folder. From the ledger, twgen can restore a version that neither the cluster nor the Git
+    history contains. twgen keeps your comments and the order of the files. Each version is one line, so that
+    Git can merge the files.
 
     \b
     twgen lock .
@@ -72,7 +72,7 @@ def record_targets(
     live: Mapping[str, Sequence[LiveDeployment]] | None = None,
     without: Collection[str] = (),
 ) -> Recorded:
-    """Record the target of every worker in its ledger. `check`: raise NegativeAnswer if one is missing.
+    """Record the target of every worker in its ledger. With `check`, raise NegativeAnswer instead.
 
     `live` contains Deployments by namespace: their versions are recorded too, if the ledger lacks them. The
     targets of the workers in `without` are not recorded.
@@ -169,7 +169,7 @@ def _older(
 @output_option("yaml", "json")
 @options(*MEASURING, *INPUT, "namespace", "strict", "quiet")
 def snapshot(output: str, **params: Any) -> None:
-    """Print the workers' state in Temporal and Kubernetes. Other commands read it with --snapshot.
+    """Print the workers' state in Temporal and Kubernetes. Other commands read this output with --snapshot.
 
     \b
     twgen snapshot . > world.yaml

@@ -1,4 +1,4 @@
-"""`twgen render` and `twgen diff`. The latter compares the rendered manifests with the cluster."""
+"""`twgen render` prints the manifests, and `twgen diff` compares them with the cluster."""
 
 import sys
 from collections.abc import Iterable
@@ -63,16 +63,16 @@ def command(output: str, **params: Any) -> None:
     if settings.environment.is_plugin:
         for name, objects in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
-                why = f"is only for terminals: Argo CD would prune the {objects} that it leaves out"
+                why = f"is only for interactive use: Argo CD would prune the omitted {objects}"
                 raise InvalidInput(f"{OPTIONS[name].dashed} {why}")
-    # nothing in the output would show that --offline ignored these options
+    # refuse options that --offline would silently ignore
     if settings.offline:
         recorded_state = [f"--{name}" for name in ("snapshot", "now") if params[name]]
         if useless := [*recorded_state, *given_options(CONNECTION)]:
             raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(useless)}")
     text = FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"]))
     if not sys.stdout.isatty():
-        # kubectl applies even a truncated text, so end only when the reader has all of it or has closed it
+        # kubectl applies even truncated output, so end only when the reader has read all or closed the pipe
         hold_signals()
     write(text)
 
@@ -96,9 +96,9 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
         drivers = drivers_with_objects(settings.operator) if jobs else ()
         refuse_collisions(settings, specs, plan.workers, drivers)
     if settings.environment.is_plugin:
-        # Argo CD shows a plugin's stderr only if the plugin fails. The intents contain the other warnings
-        # about the world, which must not stop a render: a version that is left behind must not block others,
-        # and at the limit of versions, only further renders reduce their number
+        # Argo CD shows a plugin's stderr only if the plugin fails. Other warnings about the world are written
+        # into the intents and must not stop a render: a leftover version must not block other versions, and
+        # at the version limit, only further renders reduce the number of versions
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
     elif settings.strict:
@@ -121,8 +121,8 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
 def warn_of_changing_pods(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
     """Warn if a chart gives a new target different pods at each render.
 
-    This renders the chart again, unless `load_specs` has already done so. If the target already exists, its
-    pods did not change between renders.
+    This renders the chart again, unless `load_specs` has already done so. A target that already
+    exists needs no check, because its pods did not change between renders.
     """
     is_checked = settings.renders_again or named_worker(settings)
     targets = (
@@ -143,8 +143,8 @@ _SIGNALLED = 128
 def diff(**params: Any) -> None:
     """Compare the rendered manifests with the cluster. Changes nothing.
 
-    It runs `kubectl diff --server-side`. That does not show objects that are no longer rendered: `twgen plan`
-    lists them.
+    The command runs `kubectl diff --server-side`, which does not show objects that are no longer rendered.
+    `twgen plan` lists these objects.
 
     \b
     twgen diff .
@@ -163,8 +163,8 @@ def diff(**params: Any) -> None:
         raise StateUnavailable("kubectl is not on PATH: install it, because it compares the manifests")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
     text = FORMATS["yaml"](manifests)
-    # a field that Argo CD or a controller has set must be shown as a difference, not reported as a conflict;
-    # a diff does not change the ownership of fields
+    # show a field that Argo CD or a controller has set as a difference, not as a conflict; a diff does not
+    # change field ownership
     arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
     arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
     # kubectl rejects objects whose namespace differs from --namespace

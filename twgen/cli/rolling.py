@@ -30,9 +30,9 @@ async def sleep(length: timedelta) -> None:
 class SlowestClock:
     """The slowest of three clocks: this machine's, the API server's, and Temporal's.
 
-    Temporal reports when a step of a ramp began, but not the current time. By a clock that is ahead of
-    Temporal's, the pause of a step would end too early. By a clock that is behind, the pause only takes
-    longer. Anything that must not be late uses the fastest clock instead, which is `apart` ahead of this one.
+    Temporal reports when a step of a ramp began, but not the current time. With a clock that is ahead of
+    Temporal's, a step's pause would end too early. With a clock that is behind, the pause only takes longer.
+    Actions that must not be late use the fastest clock instead, which is `apart()` ahead of this clock.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class SlowestClock:
         self._monotonic = monotonic
         self._api_server = api_server
         self._temporal: Heard | None = None
-        """An upper limit of Temporal's time, from the newest change that happened between two reads."""
+        """An upper limit for Temporal's time, from the newest change that happened between two reads."""
         self._newest_change: Heard | None = None
-        """The newest change of the traffic, and the time at which the read of this change began."""
+        """The time of the newest routing change, and when the read that showed this change began."""
 
     def __call__(self) -> datetime:
         """The current time, without fractions of a second."""
@@ -59,16 +59,16 @@ class SlowestClock:
         return max(self._times(self._newest_change)) - self()
 
     def _times(self, temporal: Heard | None) -> list[datetime]:
-        """The current time by each clock."""
+        """The current time on each clock."""
         now, heard = self._monotonic(), filter(None, (self._api_server(), temporal))
         return [self._own(), *(later(time, timedelta(seconds=now - at)) for time, at in heard)]
 
     def saw(self, changed_at: datetime | None, began: float) -> None:
-        """Note the time of the last change of traffic. `began` is the monotonic time when the read began.
+        """Note the time of the last routing change. `began` is the monotonic time when the read began.
 
         If a read shows a change that the previous read did not show, the change happened after the previous
-        read began, whatever the clocks say. The newest change counts, because a clock may have been wrong
-        before, and because pauses begin with a change.
+        read began, whatever the clocks say. The newest change replaces older ones, because a clock may
+        have been wrong before, and because pauses begin with a change.
         """
         if not changed_at:
             return
@@ -78,7 +78,7 @@ class SlowestClock:
 
 
 class LocalClock(Clock):
-    """The clock of this machine."""
+    """This machine's clock."""
 
     def now(self) -> datetime:
         return clock()
@@ -88,7 +88,7 @@ class LocalClock(Clock):
 
 
 class WorkerServers(LocalClock, ServersOfWorker):
-    """The servers of one worker, as a person's command uses them."""
+    """Access to one worker's servers, for a command that a user runs."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:
         self.spec, self.opened = spec, opened
@@ -121,9 +121,9 @@ class WorkerServers(LocalClock, ServersOfWorker):
 
 
 class RolloutServers(WorkerServers):
-    """The servers of one worker, as a rollout uses them.
+    """Access to one worker's servers, for a rollout.
 
-    A rollout uses the slowest clock, and continues if a read fails that is only needed for explanations.
+    A rollout uses the slowest clock. It continues if a read fails that is needed only for explanations.
     """
 
     def __init__(self, spec: WorkerSpec, opened: Connections) -> None:

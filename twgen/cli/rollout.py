@@ -50,7 +50,7 @@ _WITHIN = 3600.0
 def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
     """Roll out each worker's target: run its gate, ramp its traffic, and make it current.
 
-    It does not create Deployments: apply the output of `twgen render` first.
+    The command does not create Deployments: apply the output of `twgen render` first.
 
     \b
     twgen rollout .
@@ -58,8 +58,9 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     twgen rollout . --once
 
     Exits with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 if
-    another manager owns a worker. With --once, it makes at most one change, and exits with 0 unless a worker
-    is Blocked. You can stop it and run it again at any time: it continues from the state in Temporal.
+    another manager owns a worker. With --once, the command makes at most one change, and exits with 0 unless
+    a worker is Blocked. You can stop and rerun the command at any time: it continues from the state in
+    Temporal.
     """
     gc.enable()  # a rollout can run for hours
     settings = settings_outside_argocd(params)
@@ -77,7 +78,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
         async def work(opened: Connections) -> list[WorkerPlan | BaseException]:
             async with asyncio.timeout(within):
-                # a rollout that fails does not stop the others
+                # a failed rollout does not stop the other rollouts
                 rollouts = (
                     RolloutLoop(_RecallingServers(spec, opened, memory, specs), caller, view).run(once=once)
                     for spec in specs.workers
@@ -112,11 +113,11 @@ def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
 
 
 class _RecallingServers(RolloutServers):
-    """The servers of a worker. Its old versions are also read from Git."""
+    """Access to a worker's servers. Reads also find the worker's old versions in Git."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections, memory: Memory, specs: Specs) -> None:
         super().__init__(spec, opened)
-        # only this worker: a read must not repeat the work for all others
+        # only this worker's spec: a read must not repeat the work for all other workers
         self._memory, self._specs = memory, specs._replace(workers=(spec,))
 
     async def read(self, *, for_routing: bool = True) -> World:
@@ -126,7 +127,7 @@ class _RecallingServers(RolloutServers):
 
 
 class _AllWorkers(RolloutView):
-    """Shows the rollouts of one command together. For each worker, it uses the last read."""
+    """Shows all rollouts of one command together, using each worker's last read."""
 
     def __init__(self, specs: Specs, screen: Screen | Log) -> None:
         super().__init__(screen.say)
@@ -146,7 +147,7 @@ class _AllWorkers(RolloutView):
         read_at = clock()
 
         def whole() -> Observation:
-            # only on demand: with many workers, this costs more than reading one of them
+            # combine the workers only on demand: with many workers, this costs more than reading one worker
             plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
             together, worlds = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
             return Observation(worlds, caller, together, read_at)
@@ -169,7 +170,7 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 _LONGEST_MESSAGE = 4096
 """The number of bytes that Kubernetes reads from that file."""
 _NO_PROMETHEUS = (
-    "the operator must add one to `prometheus` of the OperatorConfig, with the Argo CD project; then"
+    "the operator must add the server to `prometheus` of the OperatorConfig, with the Argo CD project; then"
     " render again"
 )
 
@@ -188,9 +189,10 @@ class _JobView(RolloutView):
 def roll_out_intent(
     settings: Settings, place: tuple[str, str], intent_hash: str, within: float | None, log: Log
 ) -> None:
-    """Roll out the intent at this namespace and name. Raises the same errors as a rollout at a terminal.
+    """Roll out the intent in this namespace with this name. Raises the same errors as `twgen rollout .`.
 
-    It ends when the intent's hash differs from `intent_hash` (empty accepts any), or after `within` seconds.
+    The rollout ends after `within` seconds, or when the intent's hash differs from `intent_hash` (if not
+    empty).
     """
     try:
         with Servers(settings) as servers:
@@ -206,7 +208,7 @@ def roll_out_intent(
 
 
 class ClusterServers(RolloutServers, IntentServers):
-    """The servers of an intent's worker, and the cluster of the intent."""
+    """Access to the servers of an intent's worker, and to the intent's cluster."""
 
     def __init__(self, opened: Connections, intent: Intent, *, in_place_of_hook: bool = False) -> None:
         """Raises UnusableIntent."""
@@ -232,10 +234,10 @@ class ClusterServers(RolloutServers, IntentServers):
 
 
 class JobPlace(LocalClock, IntentPlace):
-    """The ConfigMap of an intent, as its Job uses it."""
+    """Access to an intent and its objects in the cluster, for the intent's Job."""
 
     def __init__(self, opened: Connections, place: tuple[str, str], view: RolloutView) -> None:
-        """`place` is a namespace and a name."""
+        """`place` is the intent's namespace and name."""
         self.name, self.view = "/".join(place), view
         self._opened, self._place, self._client = opened, place, opened.cluster_for("--intent")
 
@@ -257,7 +259,7 @@ class JobPlace(LocalClock, IntentPlace):
 
 
 def how_it_ended(plan: WorkerPlan | None) -> str:
-    """The outcome of a rollout in its last plan. Without a plan, its intent has changed or is gone."""
+    """The outcome of a rollout in its last plan. `plan` is None if the intent has changed or is gone."""
     if not plan:
         return "superseded: its intent has changed or is gone"
     return f"{plan.routing.phase}: {plan.routing.because}"
@@ -272,7 +274,7 @@ def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:
 
 
 def _leave_message(message: str) -> None:
-    """Write the message into the file that `kubectl describe` and Argo CD show."""
+    """Write the message to the termination log, which `kubectl describe` and Argo CD show."""
     if _TERMINATION_LOG.is_file():
         with suppress(OSError):
             # an API server rejects a message that ends in the middle of a character

@@ -30,9 +30,9 @@ from twgen.records.rollout_status import is_of
 from twgen.versioning.names import rollout_name
 
 _BETWEEN_LISTS = timedelta(seconds=8)
-"""The time between two lists of the rollouts. It limits how late tick sees a new intent or a request."""
+"""tick lists the rollouts at this interval, so it notices a new intent or request within this time."""
 _LOOKS_AT_ONCE = 8
-"""The maximum number of rollouts that read one Temporal server at once. More would delay its responses."""
+"""At most this many rollouts read one Temporal server at once, because more would slow the server down."""
 
 
 Place = tuple[str, str]
@@ -51,7 +51,7 @@ class RolloutsByTick:
 
     The process starts the rollout of each intent once, and restarts it on request. The cluster stores
     everything that a rollout must remember. If a rollout is stopped in the middle of a change, the change
-    might not be recorded. Then its gates run again.
+    might not be recorded, and the rollout's gates run again.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RolloutsByTick:
         self._has_remembered = asyncio.Event()
 
     async def follow(self) -> None:
-        """Wait for the first `remember`, then start the rollouts of new intents until the process ends."""
+        """Wait for the first `remember` call, then start rollouts of new intents until the process ends."""
         await self._has_remembered.wait()
         while True:
             deadline = AnswerDeadline(self._settings.timeout)
@@ -83,7 +83,7 @@ class RolloutsByTick:
             except TwgenError as error:
                 self._renew(str(error))
             except Exception as error:  # noqa: BLE001 - it must not end the rollouts that run
-                self.report_bug("a list of intents and requests", error)
+                self.report_bug("listing intents and requests", error)
             else:
                 if self._failure:
                     # restart all rollouts: a certificate may have been renewed since they started
@@ -93,7 +93,7 @@ class RolloutsByTick:
             await sleep(_BETWEEN_LISTS)
 
     def _renew(self, failure: str) -> None:
-        """Open new connections for the next list. If it succeeds, all rollouts use them too."""
+        """Open new connections for the next list. If that succeeds, all rollouts use these connections."""
         if failure != self._failure:
             self._failure = failure
             warn([f"the rollouts cannot be listed: {failure}"])
@@ -126,8 +126,8 @@ class RolloutsByTick:
     def see(self, listed: Iterable[RolloutMetadata]) -> None:
         """Start the rollouts of new intents, and restart a rollout once for each new request.
 
-        If an intent has changed, its running rollout notices that by itself and ends. The new rollout starts
-        after a later list.
+        If an intent has changed, the running rollout notices the change by itself and ends. The new rollout
+        starts after a later list.
         """
         self._seen = {metadata.place: metadata for metadata in listed}
         self._ended = {place: ended for place, ended in self._ended.items() if place in self._seen}
@@ -164,7 +164,7 @@ class RolloutsByTick:
     def is_asked(self, metadata: RolloutMetadata) -> bool:
         """Whether a running rollout has a new request, or its intent has new content.
 
-        If the intent is gone, the rollout notices that itself a little later. If the same intent was
+        If the intent is gone, the rollout notices that by itself a little later. If the same intent was
         recreated, the rollout continues with the new object.
         """
         seen = self._seen.get(metadata.place)
@@ -196,7 +196,7 @@ class RolloutsByTick:
 
 
 class _Place(JobPlace):
-    """The ConfigMap of an intent. An intent of another shard counts as absent."""
+    """Access to an intent and its objects, for tick. An intent of another shard counts as absent."""
 
     def __init__(self, rollouts: RolloutsByTick, opened: Connections, metadata: RolloutMetadata) -> None:
         super().__init__(opened, metadata.place, RolloutView(rollouts.say))
@@ -214,7 +214,7 @@ class _Place(JobPlace):
                 self.was_own = True
                 raise
             return None
-        # stays true if the intent was recreated for a Job, so that the end is reported
+        # `was_own` stays true if the intent was recreated for a Job, so that the rollout's end is reported
         self.was_own |= is_own
         return intent if is_own else None
 
@@ -223,7 +223,7 @@ class _Place(JobPlace):
 
 
 class _SharedServers(ClusterServers):
-    """The servers of one of many rollouts. Reads wait for their turn, and skip unchanged statuses."""
+    """Access to a worker's servers, for one of many rollouts. Limits reads, and skips unchanged statuses."""
 
     def __init__(
         self, rollouts: RolloutsByTick, metadata: RolloutMetadata, opened: Connections, intent: Intent
@@ -235,7 +235,7 @@ class _SharedServers(ClusterServers):
         self._read_version = metadata.status_version
 
     async def read(self, *, for_routing: bool = True) -> World:
-        # a turn ends with the read, so no rollout has to wait while another one writes a status or an Event
+        # limit only reads, so that no rollout waits while another rollout writes a status or an Event
         async with self._rollouts.turns[self.spec.connection.host_port]:
             return await super().read(for_routing=for_routing)
 

@@ -31,10 +31,10 @@ _LONGEST = 4096
 _LONGEST_HEAD = 16 * 1024
 """The maximum size of a request's first line and headers in bytes.
 
-It leaves room for cookies, because a browser sends the cookies of all ports of the host.
+The limit leaves room for cookies, because a browser sends a host's cookies to all of its ports.
 """
 _CONNECTIONS = 100
-"""The maximum number of connections without a complete request. One more closes the oldest."""
+"""The maximum number of connections without a complete request. A further connection closes the oldest."""
 _PAGE = "text/html; charset=utf-8"
 _PART = "application/json"
 _GUARDED = (
@@ -61,7 +61,7 @@ class Response(NamedTuple):
 
 
 class _OnlyTask(WSGITask):
-    """Answers only one request on each connection: a client could send more without reading responses."""
+    """Answers only one request per connection, because a client could send more without reading responses."""
 
     def build_response_header(self) -> bytes:
         self.set_close_on_finish()
@@ -69,7 +69,7 @@ class _OnlyTask(WSGITask):
 
 
 class _Connection(HTTPChannel):
-    """A client's connection. However slowly a client sends or reads, it does not block other clients."""
+    """A client's connection. A client that sends or reads slowly does not block other clients."""
 
     task_class = _OnlyTask
     _begun = 0.0
@@ -100,10 +100,11 @@ def serving(
     answer: Callable[[Request], Response],
     methods: Collection[str] = ("GET", "HEAD"),
 ) -> Iterator[int]:
-    """Answer requests on HOST:PORT (`:PORT` means all addresses), and yield the port. 0 chooses a free port.
+    """Serve requests on HOST:PORT, and yield the port.
 
-    An IPv6 address is in brackets, and `[::]` includes all IPv4 addresses. If it cannot listen on the
-    address, it raises InvalidInput with the name of the option.
+    Port 0 chooses a free port. `:PORT` listens on all addresses. An IPv6 address is in brackets, and `[::]`
+    includes all IPv4 addresses. If the server cannot listen on the address, this raises InvalidInput with the
+    name of the option.
     """
 
     def application(request: Request, start: Callable[..., Any]) -> Iterable[bytes]:
@@ -144,7 +145,7 @@ def serving(
         yield listening.getsockname()[1]
     finally:
         # close the sockets in the server's own thread, which ends when no socket is left
-        with suppress(OSError):  # a response may have pulled the trigger before: then all is closed
+        with suppress(OSError):  # the sockets may already be closed
             server.trigger.pull_trigger(lambda: close_all(channels, ignore_all=True))
         thread.join(_PATIENCE)
         server.task_dispatcher.shutdown()
@@ -152,27 +153,27 @@ def serving(
 
 @dataclass(slots=True)
 class Board:
-    """The last successful read, the failure of a newer read, and the page that shows them."""
+    """The last successful read, the error of a newer read, and the page that shows both."""
 
     refreshed_every: float
-    """The number of seconds between two reads."""
+    """The time between two reads, in seconds."""
     title: str = ""
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
     """The time of the last successful read, or None before the first."""
     failure: str = ""
-    """The failure of the newest read, or empty if it succeeded."""
+    """The error of the newest read, or empty if the read succeeded."""
     offers: Callable[[RolloutStatus], Collection[Verb]] = lambda _: ()
     """The buttons of a worker."""
     links: Links = field(default_factory=Links)
-    """The external pages that rows link to."""
+    """The external pages that the page's rows link to."""
     _shown: tuple[object, ...] = ()
     """Everything that the rendered bodies depend on. Times are rounded down to the minute."""
     _rendered: dict[tuple[str, bool], tuple[str, "_Body"]] = field(default_factory=dict)
-    """The newest rendered bodies and their failures, by content type and whether there is a failure."""
+    """The newest rendered body and the error that it shows, by content type and whether there is an error."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
-        """Replace the last read. Without changes, the rendered bodies are reused until the minute ends."""
+        """Replace the last read. If nothing changed, rendered bodies are reused until the minute ends."""
         buttons = [tuple(self.offers(status)) for status in statuses]
         # statuses compare as equal even if their requests differ
         requests = [(status.pending, status.resource_version) for status in statuses]
@@ -183,7 +184,7 @@ class Board:
             self._shown, self._rendered = shown, {}
 
     def answer(self, request: Request) -> Response:
-        """The page. If the open page itself sends the request, the response has only the current content."""
+        """The page, or only its current content if the already open page sends the request."""
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
@@ -211,16 +212,16 @@ class Board:
 
 
 class _Body(NamedTuple):
-    """A rendered body. It is compressed once for all viewers."""
+    """A rendered body, which is compressed once for all viewers."""
 
     plain: bytes
     zipped: bytes
     tag: str
-    """A tag that changes with the body. It is weak, because compression does not change it."""
+    """The body's ETag. It is weak, because compression does not change the ETag."""
 
     @classmethod
     def of(cls, plain: bytes) -> Self:
-        """Compress and tag these bytes."""
+        """Compress the body, and compute its ETag."""
         return cls(plain, gzip.compress(plain, mtime=0), f'W/"{sha256(plain).hexdigest()[:32]}"')
 
 
@@ -236,7 +237,7 @@ def _takes_gzip(request: Request) -> bool:
 
 @dataclass(slots=True)
 class Exposed:
-    """The data that requests to `twgen tick` get."""
+    """The data that `twgen tick` serves over HTTP."""
 
     board: Board
     metrics: bytes = b"# EOF\n"
@@ -244,7 +245,7 @@ class Exposed:
     """The monotonic time by which the next check must succeed."""
 
     def answer(self, request: Request) -> Response:
-        """The response for the path of the request."""
+        """The response for the request's path."""
         match request["PATH_INFO"]:
             case "/":
                 return self.board.answer(request)

@@ -42,7 +42,7 @@ def _began() -> tuple[datetime, float]:
 
 
 def steady() -> datetime:
-    """The time for measuring pauses in this process. Changes of the machine's clock do not affect it."""
+    """A clock for measuring pauses in this process, unaffected by changes to the machine's clock."""
     from twgen.clients import deadline
 
     (began, at), now = _began(), deadline.monotonic()
@@ -53,7 +53,7 @@ def steady() -> datetime:
 class Settings:
     """The settings of a command.
 
-    A field with a default has the value of the option or argument with the same name.
+    If a field has a default, its value comes from the option or argument with the same name.
     """
 
     environment: RunContext
@@ -61,13 +61,13 @@ class Settings:
     operator: Operator
     input: Input
     timeout: float
-    """The number of seconds for each response. In Argo CD, it limits all responses together."""
+    """The time limit for each response, in seconds. In Argo CD, it limits all responses together."""
     via: Mapping[str, str]
-    """The addresses to connect to, by the addresses of Temporal servers that they replace."""
+    """The address to connect to, by the address of the Temporal server."""
     ca_files: Mapping[str, str]
-    """The files that contain the certificates of Secrets, by the names of the Secrets."""
+    """The file with trusted certificates, by the name of the Secret that a Connection names."""
     allow_unlisted_connections: bool | None
-    """Whether a connection without credentials needs no profile. None means the environment's default."""
+    """Whether to allow connections without a profile or credentials. None means the default."""
     paths: tuple[str, ...] = (".",)
     now: datetime | None = None
     snapshot: str | None = None
@@ -109,8 +109,8 @@ class Settings:
     def usable_prometheus(self, mounted: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
         """The Prometheus servers that a command may query.
 
-        If servers have the same name, one in an option takes precedence over the operator's. The operator's
-        takes precedence over a `mounted` one.
+        If servers have the same name, a server from an option takes precedence over the operator's server,
+        which takes precedence over a `mounted` server.
         """
         servers = (*mounted, *self.environment.prometheus(self.operator), *self.prometheus)
         return tuple({server.name: server for server in servers}.values())
@@ -131,12 +131,12 @@ class Settings:
 
     @property
     def planning_caller(self) -> Caller:
-        """The caller of a plan. At a terminal, it is the person."""
+        """The caller of a plan. At a terminal, the caller is the user."""
         return self.environment.planning_caller(self.identity, self.operator)
 
 
 def settings_outside_argocd(params: Mapping[str, Any]) -> Settings:
-    """The Settings of a command that Argo CD's plugin must not run. In the plugin, it raises InvalidInput."""
+    """The Settings of a command that Argo CD's plugin must not run. Raises InvalidInput in the plugin."""
     if environment().is_plugin:
         command = click.get_current_context().command_path
         raise InvalidInput(f"the Argo CD plugin can only render: run `{command}` outside the plugin")
@@ -184,7 +184,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 
 def _allows_unlisted(params: Mapping[str, Any]) -> bool | None:
-    """Whether a connection without credentials needs no profile. None means the environment's default."""
+    """Whether to allow connections without a profile or credentials. None means the default."""
     allow, only = "allow_unlisted_connections", "only_listed_connections"
     chosen = [name for name in (allow, only) if params.get(name)]
     if len(chosen) > 1:
@@ -225,7 +225,7 @@ def _input_of(params: Mapping[str, Any], context: RunContext) -> Input:
 
 
 KIND = "worker/"
-"""The prefix of a worker's name that is given instead of PATHs."""
+"""The prefix of a worker's name that users can give instead of PATHs."""
 _NOT_BY_NAME = (*INPUT, "worker", "identity")
 
 

@@ -15,7 +15,7 @@ _SIGNALLED = 128
 """If a signal ends a program, its exit code is this number plus the signal's number."""
 _SOON = 0.01
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
-# without the YAML writer, because a signal may have interrupted its import
+# do not use the YAML writer, because a signal may have interrupted its import
 _YAML = "---\napiVersion: twgen.io/v1alpha1\nkind: RenderFailed\nmetadata:\n  name: {0}\nmessage: {0}\n"
 _JSON = (
     '{{"apiVersion": "twgen.io/v1alpha1", "kind": "RenderFailed", '
@@ -38,20 +38,20 @@ def answer_at_once() -> None:
 
 
 def hold_signals() -> None:
-    """Ignore signals from now on, so that none interrupts the output."""
+    """Ignore signals from now on, so that no signal interrupts the output."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    # not with SIG_IGN: Python prints an error if a signal arrives during the change to it
+    # do not set SIG_IGN: Python prints an error if a signal arrives during that change
     answer_signals(lambda *_: None, lambda *_: None)
 
 
 def interrupt_soon() -> None:
-    """Interrupt the program again in a moment: Python drops an interrupt that arrives in a destructor."""
+    """Interrupt the program again shortly, because Python drops an interrupt that arrives in a destructor."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, _SOON)
 
 
 def release_signals() -> None:
-    """Let signals kill the program, as if it had no handlers."""
+    """Restore the default handlers, with which signals kill the program."""
     answer_signals(signal.SIG_DFL, signal.SIG_DFL)
 
 

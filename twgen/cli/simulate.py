@@ -56,11 +56,11 @@ def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | 
 @options("starts_per_hour", "failing")
 @options("snapshot", "now", *INPUT, *NAMES, "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
-    """Predict a whole rollout: each change to the traffic and to the versions, and when it happens.
+    """Predict a whole rollout: each change to the traffic and to the versions, with its time.
 
     Reads no server and changes nothing. With --snapshot, the simulation begins with the state in the
-    snapshot. Without --snapshot, it assumes that an earlier version is current, and that the target has just
-    been committed.
+    snapshot. Without --snapshot, the simulation assumes that an earlier version is current, and that the
+    target has just been committed.
 
     \b
     twgen simulate .
@@ -87,7 +87,7 @@ def command(output: str, color: str, **params: Any) -> None:
         settings.warn(["no worker has a gate: --gate has no effect"])
     if assumed.traffic and not any(map(measured_steps, specs.workers)):
         no_effect = "--starts-per-hour and --failing have no effect"
-        settings.warn([f"no worker is measured by workflowFailures: {no_effect}"])
+        settings.warn([f"no worker uses workflowFailures: {no_effect}"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     number = len(specs.workers)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _rollout_statuses(status: Status) -> list[RolloutStatus]:
-    """The status of each worker in the form that clusters store. Phases begin at the target's last change."""
+    """Each worker's status, as a rollout would write it. The phase begins at the target's last change."""
     statuses = []
     for worker in status.workers:
         target = next((version for version in worker.versions if version.is_target), None)
@@ -82,7 +82,7 @@ def _selection(
 def _follow(settings: Settings, output: str, color: str, patience: "Patience", *, verbose: bool) -> None:
     from twgen.cli.following import RolloutState, follow
 
-    # if there were no worker, a script would assume that its rollout has ended
+    # require a worker: without workers, a script would assume that its rollout has ended
     shown_as = display(output, color, detailed=verbose)
     with Observer(settings, needs_worker=True) as observer, shown_as as view:
         follow(
@@ -102,7 +102,7 @@ def _follow(settings: Settings, output: str, color: str, patience: "Patience", *
     *(*MEASURING, *INPUT, *NAMES),
     within="Exit when no rollout can continue by itself, or after this time. Needs --watch.",
     namespace="Use this Kubernetes namespace for documents that do not set one. With --from-cluster, show"
-    " its rollouts.",
+    " the rollouts of this namespace.",
 )
 @options(
     "from_cluster",
@@ -117,7 +117,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     """Show each worker's state, manager, versions and next change. Changes nothing.
 
     On a terminal, a single worker is shown as a tree. Several workers are shown as one line each, the most
-    urgent last. Elsewhere, the command prints a line for each worker, version and warning.
+    urgent worker last. Without a terminal, the command prints a line for each worker, version and warning.
 
     \b
     twgen status .
@@ -126,22 +126,22 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
     twgen status workers/ --from-cluster -w --within 30m
 
     --from-cluster shows the statuses that rollouts wrote in the cluster, and does not read Temporal. With
-    PATHs, it shows only the rollouts of the workers in these specs: if a spec has a new build ID, its rollout
-    counts as not begun. Without PATHs, it knows only commits that have been applied: right after a push, it
-    can report Settled for the previous commit.
+    PATHs, it shows only the rollouts of the workers in these specs. If a spec has a new build ID, its rollout
+    counts as not begun. Without PATHs, --from-cluster sees only commits that have been applied. Right after a
+    push, it can report Settled for the previous commit.
 
-    If some workers cannot be read, text output shows the others and exits with 3, or 4 after a timeout. Other
-    formats print nothing.
+    If some workers cannot be read, text output shows the readable workers, and the command exits with 3, or
+    with 4 after a timeout. The other output formats print nothing in this case.
 
-    With -w, the command repaints a terminal until Ctrl-C. Elsewhere, or with -o json, it prints one line for
-    each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled, with 1
-    if one is Blocked, with 4 if --within has passed. If a read fails, it tries again, unless it was the first
-    read.
+    With -w, the command repaints a terminal until Ctrl-C. Without a terminal, or with -o json, the command
+    prints one line for each change, and exits when no rollout can continue by itself. It exits with 0 if
+    every worker is Settled, with 1 if a worker is Blocked, and with 4 if --within has passed. The command
+    retries failed reads, except the first read.
     """
     settings = settings_of(params)
     if watch and output in _SERVED_BY:
         raise InvalidInput(
-            f"-o {output} cannot be used with -w: `{_SERVED_BY[output]}` serves it continuously"
+            f"-o {output} cannot be used with -w: `{_SERVED_BY[output]}` serves this format continuously"
         )
     patience = None
     if watch:
@@ -159,7 +159,7 @@ def command(output: str, color: str, watch: bool, interval: float, verbose: bool
         chosen = _selection(settings, named, **params)
         show_fleet(settings, chosen, output, color, patience, detailed=verbose)
     elif not patience:
-        # other formats must list all workers: a program would assume that no others exist
+        # other formats must list all workers, because a program would assume that the list is complete
         unread: list[Unread] | None = [] if output == "text" else None
         seen = observe(settings, unread)
         title = settings.page_title(seen.context)

@@ -52,7 +52,7 @@ _FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that tick writes instead of a rollout."""
 _ASKS_NOBODY = "without --argocd-server, tick cannot take over rollouts whose hooks Argo CD skips"
 _BEGINNINGS = 4
-"""Checks begin in turn at this many points of the list, so that each worker is near a beginning."""
+"""Checks start at this many positions of the list in turn, so that every worker is sometimes read early."""
 _MISSED = 3
 """The number of consecutive checks that may fail before tick counts as unhealthy."""
 
@@ -68,7 +68,7 @@ _MISSED = 3
     title="Show this title on the page, such as the name of the cluster. Needs --metrics.",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
-    """Keep Argo CD's rendered manifests up to date. Run it in the workers' cluster.
+    """Keep Argo CD's rendered manifests up to date. Run tick in the workers' cluster.
 
     Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
     would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
@@ -110,7 +110,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 
 
 class _Checks(TickServers):
-    """The checks of one process, their results, and their counts."""
+    """Runs the checks of one process, and stores their results and counts."""
 
     def __init__(
         self,
@@ -125,13 +125,13 @@ class _Checks(TickServers):
         self.every, goes_on = every or 0, every is not None
         self.shard = Shard(settings.shard, settings.shards)
         self.opened = replace(opened, prometheus_of=ProjectPrometheus(settings, refreshes).of)
-        """The connections of the next check."""
+        """The connections for the next check."""
         self.rollouts: RolloutsByTick | None = None
-        """The rollouts that this process carries out, or None if it is not allowed to."""
+        """The rollouts that this process carries out, or None if Jobs carry out all rollouts."""
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors, self.has_failed = 0, 0, False
         self.ended_well = True
-        """Whether the last finished check succeeded. It is true before the first one."""
+        """Whether the last finished check succeeded. Before the first check, this is true."""
         self.tick = Tick(self, _print, settings.operator.tick, goes_on=goes_on)
         # the first check describes every worker, so a single check has nothing to remember
         self._temporal_checks = Checks() if goes_on else None
@@ -188,7 +188,7 @@ class _Checks(TickServers):
         own_statuses = (it for it in records.shown if is_own.get(it.worker, self.shard.is_first))
         shown = [overdue(status, clock()) for status in own_statuses]
         if not self.done:
-            # show the statuses early: if Temporal is slow, the first check may take long
+            # show the statuses early, because the first check may take a long time if Temporal is slow
             self.exposed.board.show(shown, clock())
         result = await self.tick.act(turned(workers, self.done))
         warn(result.warnings)
@@ -212,7 +212,7 @@ class _Checks(TickServers):
         return found
 
     async def attached(self, kinds: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
-        # report each kind that cannot be read only once
+        # report each unreadable kind only once
         client, deadline = self.opened.cluster_for("tick"), AnswerDeadline(self.settings.timeout)
         objects = await read_attached(client, kinds, deadline)
         for why in (why for read in objects.values() for why in read.unread.values()):
@@ -261,7 +261,7 @@ class _Checks(TickServers):
 
 
 async def _check_for_ever(checks: _Checks) -> NoReturn:
-    """Check repeatedly. Carry out rollouts at the same time, if the operator allows it."""
+    """Check repeatedly, and carry out rollouts concurrently if the OperatorConfig allows it."""
     async with TaskGroup() as group:
         if checks.settings.operator.tick.rollouts:
             checks.rollouts = RolloutsByTick(checks.servers, checks.opened, _print, checks.report_bug)
@@ -288,11 +288,11 @@ async def _check_and_report(checks: _Checks) -> None:
         else:
             exposed.board.failure = "; ".join(failures)
     except Exception as error:  # noqa: BLE001 - it must not end the rollouts of this process
-        checks.report_bug("the metrics and the page", error)
+        checks.report_bug("updating the metrics and the page", error)
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
-    """The client that refreshes Applications, or None if the options name no Argo CD."""
+    """The client that refreshes Applications, or None if --argocd-server is not set."""
     server, token_file = params["argocd_server"], params["argocd_token_file"] or ""
     if not server:
         return None
@@ -311,7 +311,7 @@ class ProjectPrometheus:
         self._by_project: dict[str, CommonPrometheus] = {}
 
     def of(self, spec: WorkerSpec) -> "PrometheusServers":
-        """The clients for the servers that this worker may use."""
+        """The Prometheus clients for the servers that this worker is allowed to use."""
         refreshes, operator = self._refreshes, self._settings.operator
         project = refreshes.projects.get(spec.worker_deployment, "") if refreshes else ""
         if project not in self._by_project:
@@ -319,8 +319,8 @@ class ProjectPrometheus:
             remedy = (
                 f"the operator must list Argo CD project {project!r} in `prometheus` of {operator.file}"
                 if project
-                else "tick does not know its Argo CD project: does an application of --argocd-server render"
-                " its intent?"
+                else "tick does not know the worker's Argo CD project: check that an application of"
+                " --argocd-server renders the worker's intent"
             )
             self._by_project[project] = CommonPrometheus(servers, remedy)
         return self._by_project[project].of(spec)
@@ -331,9 +331,9 @@ def _print(line: str) -> None:
 
 
 def turned(workers: Sequence[Item], check: int) -> Sequence[Item]:
-    """The workers, rotated by a different distance for each check.
+    """The workers, starting at a different position in each check.
 
-    If a server does not respond for the first workers, twgen gives up on it before the last workers' turn.
+    If a server does not respond for the first workers, tick gives up on that server before the last workers.
     """
     beginning = len(workers) * (check % _BEGINNINGS) // _BEGINNINGS
     return [*workers[beginning:], *workers[:beginning]]

@@ -58,7 +58,7 @@ _REPORTS: dict[str, Callable[[Validation], str]] = {
 def command(output: str, **params: Any) -> None:
     """Check specs and manifests, or the output of a render, and report all problems. Reads no server.
 
-    If a spec is invalid, it exits with 1. Every other command exits with 2.
+    If a spec is invalid, this command exits with 1, but every other command exits with 2.
 
     \b
     twgen validate .
@@ -72,7 +72,7 @@ def command(output: str, **params: Any) -> None:
         failed = str(error)
         documents = Documents((), (failed,))
     except InvalidInput as error:
-        # an empty file is not a valid report: the program that reads it would suspect a bug in twgen
+        # write a valid report, because the reader of an empty file would suspect a bug in twgen
         if output != "text":
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
@@ -96,7 +96,7 @@ def command(output: str, **params: Any) -> None:
 
 
 def _report(validation: Validation, settings: Settings, output: str, failed: str) -> None:
-    """Write the report. If its format is for programs, also print the problems on stderr."""
+    """Write the report. If the report is for programs, also print the problems to stderr."""
     report = validation
     if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
         report = _in_files(validation, settings.input, settings.paths[0], failed)
@@ -128,7 +128,7 @@ def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Probl
     from twgen.specs.manifests import manifest_problems
 
     yield from cluster_scoped_templates(specs.workers, defined_cluster_scoped(specs.passthrough))
-    # kustomize patches and chart templates lack fields; twgen already refuses the folders that contain them
+    # skip kustomize patches and chart templates, which lack fields: twgen already refuses their folders
     refused = {
         PurePath(document.source).parent for document in documents.documents if kinds.render_first(document)
     }
@@ -142,7 +142,7 @@ def _problems_of_manifests(documents: Documents, specs: Specs) -> Iterator[Probl
 
 
 def _without_schema(specs: Specs) -> str:
-    """The note ` (2 documents without a schema)`, because the fields of these were not checked."""
+    """A note such as ` (2 documents without a schema)`. Fields of these documents were not checked."""
     from twgen.specs.manifest_schemas import has_schema
 
     count = sum(not has_schema(item.value) for item in (*specs.manifests, *specs.passthrough))

@@ -12,7 +12,7 @@ from twgen.cli.output import write
 def commit() -> str:
     """The commit that this installation was built from, or empty if it is unknown, as in a checkout."""
     try:
-        # without pathlib: importing it would take a tenth of this command's time
+        # do not use pathlib: importing it would take a tenth of this command's time
         with open(f"{twgen.__path__[0]}/revision", encoding="utf-8") as file:  # noqa: PTH123
             return file.read().strip()
     except OSError:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 AT_ONCE = 4
-"""The most concurrent requests to Argo CD. Each request may start a render."""
+"""The maximum number of concurrent requests to Argo CD. Each request can start a render."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit this request: the token's account needs `applications, get`",
     HTTPStatus.NOT_FOUND: "does not have this application: is it the right Argo CD?",
-    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check asks again; increase --every",
+    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check tries again; increase --every",
 }
-_FAILED = "failed: the next check asks again; look at the log of argocd-server"
+_FAILED = "failed: the next check tries again; check the argocd-server log"
 _OTHER_ADVICE = "rejects the request: is it Argo CD 2.14 or later?"
 _CONFIG_MAP = "ConfigMap"
 _MANAGED = excerpt(Field("items", listing(excerpt("targetState"))))
@@ -47,7 +47,7 @@ class ArgoCD:
     """The address, such as `https://argocd.example.com`, with the root path if Argo CD has one."""
     token: str = field(repr=False)
     token_file: str = ""
-    """A file that is read for every request, because tokens are renewed. If it is empty, `token` is used."""
+    """A token file, which is read for each request because tokens are renewed. If empty, `token` is used."""
     ca_file: str = ""
     """A file of trusted certificates. If it is empty, the system's certificate authorities are trusted."""
     _pool: "PoolManager" = field(init=False, repr=False)
@@ -60,13 +60,13 @@ class ArgoCD:
         self._pool = pool_trusting(self.server, self.ca_file)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the server."""
         self._pool.clear()
 
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
     ) -> Mapping[str, Any]:
-        """Read an application. `tracked_as` is its name in its objects' tracking annotation.
+        """Read an application. `tracked_as` is the application's name in its objects' tracking annotation.
 
         With `hard_refresh`, Argo CD renders the application again first. Raises StateUnavailable if Argo CD
         rejects the request or cannot be reached, and OutOfTime after the deadline.
@@ -141,7 +141,7 @@ class ArgoCD:
 
 
 def asked_since(application: Mapping[str, Any]) -> datetime | None:
-    """When the pending refresh was requested, or None if none is pending or the time is unknown.
+    """When the pending refresh was requested, or None if no refresh is pending or the time is unknown.
 
     Argo CD removes the annotation once it has refreshed the application.
     """

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 def monotonic() -> float:
     """Seconds on a clock that never goes back.
 
-    It includes the machine's sleep if the system supports that.
+    If the system supports it, the clock includes time during which the machine sleeps.
     """
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
@@ -25,17 +25,17 @@ class Deadline:
     """A deadline on the monotonic clock, `timeout` seconds after this object was created."""
 
     most_refusals: float = inf
-    """How often a server may reject a call because of its rate limit, before twgen gives up."""
+    """How many times a server can rate-limit a call before twgen gives up."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        """Seconds from creation to the deadline."""
+        """The number of seconds from creation to the deadline."""
         self._at = time.monotonic() + timeout
         self._limit: asyncio.Timeout | None = None
 
     @property
     def remaining(self) -> float:
-        """Seconds until the deadline; zero or negative once it has passed."""
+        """The number of seconds until the deadline, which is not positive after the deadline."""
         return self._at - time.monotonic()
 
     def for_answer(self) -> "Deadline":
@@ -43,11 +43,11 @@ class Deadline:
         return self
 
     async def turn(self, waiting: Awaitable[object]) -> None:
-        """Wait for a turn under a rate limit."""
+        """Wait until a rate limit allows the next request."""
         await waiting
 
     async def uncounted(self, work: Awaitable[Result]) -> Result:
-        """Run work that does not depend on the server, such as a login. Its time extends the deadline."""
+        """Run work that does not depend on the server, such as a login. This time extends the deadline."""
         left = self.remaining
         try:
             return await work
@@ -80,9 +80,9 @@ class Deadline:
 class AnswerDeadline(Deadline):
     """A separate deadline for each answer.
 
-    Under a rate limit, all answers together may take longer than `timeout`. Waiting for a turn extends the
-    deadline. With a thousand workers and a server that keeps rejecting calls, the deadlines would not end the
-    run, so `most_refusals` ends it.
+    Under a rate limit, all answers together may take longer than `timeout`. Waiting for a rate limit extends
+    the deadline. With a thousand workers and a server that keeps rejecting calls, the deadlines would not end
+    the run, so `most_refusals` ends the run.
     """
 
     def __init__(self, timeout: float, most_refusals: float = 3) -> None:
@@ -94,7 +94,7 @@ class AnswerDeadline(Deadline):
         return AnswerDeadline(self.timeout, self.most_refusals)
 
     async def turn(self, waiting: Awaitable[object]) -> None:
-        """Wait for a turn under a rate limit. The wait does not count towards the deadline."""
+        """Wait until a rate limit allows the next request. The wait does not count towards the deadline."""
         began, limit = time.monotonic(), self._limit
         if limit:
             limit.reschedule(None)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 TOKEN = re.compile("[!-~]+")
-"""The form of a credential that a header can contain."""
+"""The pattern for a credential that is allowed in an HTTP header."""
 _CHUNK = 2**16
 _LEAST_WAIT = 0.1
 _BEGINNING = 2**18
 _LONGEST_OF_STRANGERS = 200
-"""How many characters of an unexpected response are shown."""
+"""Messages show at most this many characters of an unexpected response."""
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
@@ -36,7 +36,7 @@ class Unreachable(StateUnavailable):
     """The response is missing or incomplete."""
 
     is_refused = False
-    """The server refused the connection, so nothing was sent."""
+    """Whether the server refused the connection, so that nothing was sent."""
 
 
 class Unreadable(StateUnavailable):
@@ -51,19 +51,19 @@ class HttpRequest(NamedTuple):
     method: str
     url: str
     headers: Mapping[str, str | tuple[str, ...]]
-    """Values by name. A header with several values is sent once for each value."""
+    """The header values by name. A header with several values is sent once for each value."""
     deadline: Deadline
     """The deadline for the whole response."""
     most_bytes: int
     bytes_before: int = 0
-    """How many bytes of `most_bytes` earlier pages have used."""
+    """The number of bytes in earlier pages, which count towards `most_bytes`."""
     body: bytes | None = None
     to_reach_it: str = ""
-    """Advice if the server cannot be reached. It becomes the end of a sentence."""
+    """Advice if the server cannot be reached, worded as the end of a sentence."""
     to_shorten_it: str = ""
-    """Advice if the response is too long. It becomes the end of a sentence."""
+    """Advice if the response is too long, worded as the end of a sentence."""
     of_proxy: str = ""
-    """The Authorization header for the proxy. The proxy may repeat it in a response."""
+    """The Authorization header for the proxy, which the proxy may repeat in a response."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ def tls_context(authorities: Path | str = "", *, is_verified: bool = True) -> ss
 
 
 def pool_trusting(server: str, file: Path | str) -> "PoolManager":
-    """Connections to a server. They trust the certificates in a file or, without a file, the system's.
+    """Connections to a server that trust the certificates in a file or, without a file, the system's.
 
     Raises StateUnavailable if the file contains no certificates, or if the proxy setting cannot be used.
     """
@@ -285,7 +285,7 @@ def address_of(url: str) -> SplitResult | None:
 
 
 def checked_proxy(url: str, setting: str) -> str:
-    """Check and normalize a proxy's URL. Raises NoProxy, whose message contains the setting's name."""
+    """Check and normalize a proxy URL. Raises NoProxy with the setting's name in the message."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 

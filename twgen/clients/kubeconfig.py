@@ -1,6 +1,6 @@
 """Finds the cluster and the account, from a context in kubeconfig files or from this Pod's service account.
 
-It follows kubectl's rules: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
+The search follows kubectl's rules: https://pkg.go.dev/k8s.io/client-go/tools/clientcmd
 """
 
 import os
@@ -20,7 +20,7 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The folder in a Pod that contains its service account's token and its API server's certificate
 authority."""
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""The supported API versions of login programs."""
+"""The supported API versions of credential plugins."""
 _V1 = API_VERSIONS[0]
 _MODES = ("Never", "IfAvailable", "Always")
 _IMPERSONATED = ("as-uid", "as-groups", "as-user-extra")
@@ -51,7 +51,7 @@ _NAME = Field("name", TEXT, required=True)
 
 
 def _entries(kind: str, shape: Shape) -> Field:
-    """The list of all entries of a kind. Names must be unique."""
+    """The field that lists all entries of a kind. Entries must have unique names."""
     return Field(f"{kind}s", listing(excerpt(_NAME, Field(kind, shape)), itemgetter("name"), kind))
 
 
@@ -66,7 +66,7 @@ _FILE = excerpt(
 
 
 class Unusable(Exception):
-    """A kubeconfig or a login cannot be used. The message quotes no credential."""
+    """A kubeconfig or a login cannot be used. The message contains no credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +74,24 @@ class ClusterAccess:
     """A kubeconfig with one of its contexts, or this Pod's service account."""
 
     kubeconfig: str = ""
-    """Files joined by `:`, as in KUBECONFIG, or empty for the Pod's own account."""
+    """The kubeconfig files, joined by `:` as in KUBECONFIG, or empty for the Pod's own account."""
     context: str = ""
-    """If it is empty, the kubeconfig's current context is used."""
+    """The context's name, or empty for the kubeconfig's current context."""
     is_optional: bool = False
-    """Whether the command has the option --no-cluster."""
+    """Whether the command has the --no-cluster option."""
     server: str = ""
-    """The only server that may be contacted, or empty for any."""
+    """The only server that twgen is allowed to contact, or empty for any server."""
 
     @property
     def or_without(self) -> str:
-        """Further advice if the cluster cannot be read. It becomes the end of a sentence."""
+        """Further advice if the cluster cannot be read, worded as the end of a sentence."""
         return ", or pass --no-cluster" if self.is_optional else ""
 
     @property
     def described(self) -> str:
         """The cluster, as text for messages."""
         if not self.kubeconfig:
-            return "the cluster of this Pod"
+            return "this Pod's cluster"
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
@@ -114,7 +114,7 @@ class Entry(NamedTuple):
     def content(self, name: str) -> bytes:
         """The decoded `<name>-data`, or else the content of the file in field `name`.
 
-        It is empty if neither field is set.
+        The result is empty if neither field is set.
         """
         if data := self.text(f"{name}-data"):
             try:
@@ -124,9 +124,9 @@ class Entry(NamedTuple):
         return self.read(name) if self.text(name) else b""
 
     def pem(self, name: str) -> bytes:
-        """Same as `content`, but raises Unusable if it is not PEM.
+        """Same as `content`, but raises Unusable if the content is not PEM.
 
-        A file that is being written may be incomplete.
+        A file that another program is still writing may be incomplete.
         """
         content = self.content(name)
         if self.has(name) and _PEM not in content:
@@ -141,7 +141,7 @@ class Entry(NamedTuple):
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it has a null character"
             why = f"{why}; ~ is not expanded" if "~" in text else why
-            # the value is not quoted if it may be a token or a key that was pasted instead of a path
+            # do not quote a value that may be a token or a key that was pasted instead of a path
             is_path = os.sep in text and text.isprintable() and len(text) <= _LONGEST_PATH
             raise self.wrong(f"{name}: {text if is_path else 'its file'} cannot be read ({why})") from None
 
@@ -178,7 +178,7 @@ def context_of_pod() -> Context:
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     if not address_of(server):
         raise Unusable("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not a host and a port")
-    account = "the account of this Pod"
+    account = "this Pod's service account"
     return Context(
         "",
         server,
@@ -188,10 +188,10 @@ def context_of_pod() -> Context:
 
 
 def context_of_files(paths: str, name: str) -> Context:
-    """A context from files joined by `:`. If `name` is empty, this is the current context.
+    """Find a context in kubeconfig files joined by `:`. If `name` is empty, use the current context.
 
-    If several files have the same entry, or a current context, the first file applies. Missing and empty
-    files are skipped.
+    If several files set the same entry or a current context, the first file takes precedence. Missing and
+    empty files are skipped.
     """
     documents = list(_documents(paths))
     current = (document.get("current-context") for document, _ in documents)
@@ -260,7 +260,7 @@ def _server(cluster: Entry) -> str:
         or address.username is not None
         or not {"?", "#"}.isdisjoint(server)
     ):
-        # the address is not shown, because it may contain a password
+        # do not show the address, because it may contain a password
         raise cluster.wrong(
             "server is not an address such as https://kubernetes.example.com:6443, without user or query"
         )
@@ -272,7 +272,7 @@ def _check_cluster(cluster: Entry) -> None:
         raise cluster.wrong("insecure-skip-tls-verify conflicts with certificate-authority: remove one")
     _check_sources(cluster, "certificate-authority")
     if not _HOST.fullmatch(cluster.text("tls-server-name")):
-        raise cluster.wrong("tls-server-name is not the name of a host")
+        raise cluster.wrong("tls-server-name is not a valid host name")
     if proxy := cluster.text("proxy-url"):
         try:
             checked_proxy(proxy, "proxy-url")
@@ -293,7 +293,9 @@ def _check_user(user: Entry, *, is_secure: bool) -> None:
     if any(user.fields.get(field) for field in _IMPERSONATED) and not impersonates:
         raise user.wrong("as-uid, as-groups and as-user-extra also need the field 'as'")
     if impersonates and not is_secure:
-        raise user.wrong("the field 'as' needs a server with https://: twgen sends no account without TLS")
+        raise user.wrong(
+            "the field 'as' needs a server with https://: twgen does not impersonate without TLS"
+        )
     if not is_secure:
         return
     if (user.text("token") or user.text("tokenFile")) and (user.text("username") or user.text("password")):

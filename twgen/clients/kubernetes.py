@@ -28,28 +28,30 @@ if TYPE_CHECKING:
     from twgen.clients.logins import Login, Session
 
 MOST_LISTED = 100_000
-"""The most objects in one list. There is a limit because a faulty server might never stop sending pages."""
+"""The maximum number of objects in one list, because a faulty server might never stop sending pages."""
 _PAGE = 500
 _AT_ONCE = 8
 _PASSING = (429, 502, 503, 504)
-"""Transient statuses: the same request may succeed a moment later."""
+"""The HTTP statuses of transient errors, after which the same request may succeed."""
 _MOST_ATTEMPTS = 7
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _ONLY = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
-"""Requests only a part of each listed object, or whole objects if the server does not support this."""
+"""An Accept header for only a part of each listed object, or for whole objects from older servers."""
 _ADVICE = {
     401: "requires valid credentials: check the user of the context",
     403: "does not permit this request: the account needs the verb list on {resource} in this namespace",
 }
-_NOT_SECURE = "requires credentials, and twgen sends none to a server without https://: check its address"
-_OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
+_NOT_SECURE = (
+    "requires credentials, but twgen sends no credentials to a server without https://: check its address"
+)
+_OTHER_ADVICE = "did not answer with a list: try again, or check its log"
 
 
 def path_of(api_version: str, kind: str, namespace: str = "", name: str = "") -> str:
     """The path of an object or a list.
 
-    Without `namespace`, it is for all namespaces or for a cluster-scoped kind.
+    Without `namespace`, the path is for all namespaces or for a cluster-scoped kind.
     """
     within = f"/namespaces/{namespace}" if namespace else ""
     served = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
@@ -85,7 +87,7 @@ class Conflict(StateUnavailable):
 
 
 def error_of(status: int) -> type[StateUnavailable]:
-    """The error class for this status."""
+    """The error class for an HTTP status."""
     if status == HTTPStatus.CONFLICT:
         return Conflict
     return Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
@@ -96,21 +98,21 @@ class Part(StrEnum):
 
     METADATA = "PartialObjectMetadataList"
     NAME = "Table"
-    """The name is the first cell of each row."""
+    """Only the name of each object, in the first cell of each table row."""
 
 
 class MergePatch(dict[str, Any]):
-    """The body of a PATCH that changes single fields. It works no matter which client applied the object."""
+    """The body of a PATCH that changes individual fields, no matter which client applied the object."""
 
 
 class KubernetesClient:
-    """Sends requests to one cluster. Its connections are reused, and belong to one event loop.
+    """Sends requests to one cluster, over reused connections that belong to one event loop.
 
     Every method may raise StateUnavailable, and OutOfTime after the deadline.
     """
 
     def __init__(self, access: ClusterAccess, *, asks: bool = True) -> None:
-        """`asks` allows a login program to ask the person at the terminal."""
+        """`asks` allows a credential plugin to prompt the user at the terminal."""
         self._access = access
         self._asks = asks
         self._free = asyncio.Semaphore(_AT_ONCE)
@@ -119,13 +121,13 @@ class KubernetesClient:
         """The time in the server's newest response, or None before the first response."""
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the server."""
         if self._login:
             self._login.close()
 
     @property
     def reached(self) -> ClusterAccess:
-        """The access for another client. It permits only the server that this client has reached."""
+        """The access for another client, limited to the server that this client has reached."""
         return self._login.access if self._login else self._access
 
     async def deployments(
@@ -196,7 +198,7 @@ class KubernetesClient:
             to_reach_it=f": check the context{self._access.or_without}",
         )
         answer, document = await self._answered(request, budget)
-        # a response from another kind of server must not be mistaken for an API server's
+        # a response from another kind of server must not be mistaken for a response from an API server
         if answer.status < HTTPStatus.BAD_REQUEST:
             if document is None:
                 why = f"check its address ({answer.message(None, 'message')})"
@@ -258,7 +260,7 @@ class KubernetesClient:
     def _answer(
         self, session: "Session", request: HttpRequest, budget: Budget
     ) -> tuple[HttpAnswer, dict[str, Any] | None]:
-        """Send a request. After a transient error, send it again if it is repeatable."""
+        """Send a request. After a transient error, retry a repeatable request."""
         from tenacity import RetryCallState, Retrying, wait_random_exponential
 
         request = request._replace(
@@ -266,7 +268,7 @@ class KubernetesClient:
             headers={**request.headers, **session.headers},
             bytes_before=budget.bytes,
         )
-        is_repeatable = request.method in {"GET", "DELETE"}  # a deletion names the UID of one object
+        is_repeatable = request.method in {"GET", "DELETE"}  # a deletion contains the object's UID
 
         def is_passing(state: RetryCallState) -> bool:
             outcome = state.outcome
@@ -329,7 +331,7 @@ _SHAPES: Mapping[str, Shape] = {
     "ConfigMap": excerpt(Field("data", TEXTS), Field("binaryData", TEXTS)),
     "Secret": excerpt(Field("data", TEXTS)),
 }
-"""The fields that twgen reads in addition to the metadata, by kind. A snapshot's Deployments have the same
+"""The fields that twgen reads in addition to the metadata, by kind. Deployments in a snapshot have the same
 fields."""
 _VERSIONS = listing(excerpt(Field("groupVersion", TEXT, required=True)))
 _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
@@ -339,11 +341,11 @@ _SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
         excerpt(Field("resources", listing(_RESOURCE), required=True)),
     ),
 }
-"""The responses that list an API server's kinds."""
+"""The paths and fields of an API server's discovery responses, by kind."""
 
 
 def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
-    """Why this cannot be the response for the path, or empty if it can. Items of a list are not checked."""
+    """The reason why a response does not fit the path, or empty if it fits. List items are not checked."""
     kind, api_version = answer.get("kind"), answer.get("apiVersion")
     if not (parts := _PATH.fullmatch(path)):
         for expected, (form, shape) in _SERVED.items():
@@ -362,7 +364,7 @@ def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
 
 
 def wrong_object(path: str, value: Any) -> str:
-    """Why this cannot be the object at a path, or an item of the list there. It is empty if it can be."""
+    """The reason why an object or a list item does not fit the path, or empty if it fits."""
     parts = _PATH.fullmatch(path)
     resource = parts["resource"] if parts else ""
     if problem := _problem(_OBJECT, value):
@@ -375,7 +377,7 @@ def wrong_object(path: str, value: Any) -> str:
         return f"{place} is not in namespace {parts['namespace']}"
     if parts and parts["name"] and name != parts["name"]:
         return f"{place} is another object"
-    # listed objects have no kind
+    # list items have no kind
     if (kind := value.get("kind")) is not None and resource_of_kind(str(kind)) != resource:
         return f"{place} is of kind {kind!r}, not one of {resource}"
     for shape_kind, shape in _SHAPES.items():

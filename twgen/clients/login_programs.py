@@ -1,4 +1,4 @@
-"""Runs the login program from a kubeconfig's `exec` field.
+"""Runs the credential plugin from a kubeconfig's `exec` field.
 
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -30,7 +30,7 @@ from twgen.yaml.source import Budget
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 2**20
-"""The most bytes that a login program may print."""
+"""A credential plugin can print at most this many bytes."""
 _CHUNK = 2**12
 _LEAST_SECRET = 8
 _NAMES_SECRET = re.compile("secret|token|password|key|credential", re.IGNORECASE)
@@ -42,8 +42,8 @@ arrives."""
 _PART_OF_MARGIN = 0.1
 """The margin for short-lived credentials, as a fraction of the remaining time."""
 _PIPES_STAY_OPEN = 1.0
-"""Seconds to wait for the rest of the output after the program has ended. The wait is limited because a child
-process may still run and keep the pipes open."""
+"""After the plugin has ended, twgen waits at most this many seconds for the rest of the output, because a
+child process may still keep the pipes open."""
 _CREDENTIAL = excerpt(
     Field("apiVersion", TEXT, required=True),
     Field("kind", constant("ExecCredential")),
@@ -77,16 +77,16 @@ def renewal(end: float) -> float:
 
 
 async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Credential:
-    """The credential that the login program prints: a token, a certificate with its key, or both.
+    """The credential that the credential plugin prints: a token, a certificate with its key, or both.
 
-    If the program may ask a person at the terminal, it has no time limit. Otherwise, twgen stops the program
-    and its children after `seconds`, and raises OutOfTime. Raises Unusable if the program fails or prints no
-    credential. The program reads from the terminal, never from twgen's own input.
+    A plugin that can prompt a user at the terminal has no time limit. Otherwise, twgen stops the plugin and
+    its children after `seconds`, and raises OutOfTime. Raises Unusable if the plugin fails or prints no
+    credential. The plugin reads from the terminal, never from twgen's own input.
     """
     program = context.user.fields["exec"]
     terminal = _terminal() if asks else None
     if terminal is None and program.get("interactiveMode") == "Always":
-        raise Unusable("its login program asks a person (interactiveMode: Always), and there is no terminal")
+        raise Unusable("its credential plugin needs a terminal (interactiveMode: Always), and there is none")
     is_interactive = terminal is not None and program.get("interactiveMode") != "Never"
     try:
         process = _start(context, program, terminal, is_interactive=is_interactive)
@@ -100,8 +100,8 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
                 await in_thread(process.wait)
         except TimeoutError:
             raise OutOfTime(
-                f"the login program {_name(program)} did not finish within {seconds:g} s: run it once at a"
-                " terminal, or raise --timeout"
+                f"the credential plugin {_name(program)} did not finish within {seconds:g} s: run it once at"
+                " a terminal, or raise --timeout"
             ) from None
         finally:
             if process.returncode is None:
@@ -112,12 +112,12 @@ async def run_login_program(context: Context, seconds: float, *, asks: bool) -> 
                         process.kill()
         await output.rest()
     if len(output.printed) > _MOST_BYTES:
-        raise Unusable(f"its login program {_name(program)} prints more than {_MOST_BYTES} bytes")
+        raise Unusable(f"its credential plugin {_name(program)} printed more than {_MOST_BYTES} bytes")
     if process.returncode:
         lines = output.errors.decode(errors="replace").splitlines()
         last = next((line for line in reversed(lines) if line.strip()), "it printed no error")
         why = said(last, _secrets(program))
-        raise Unusable(f"its login program {_name(program)} exited with {process.returncode} ({why})")
+        raise Unusable(f"its credential plugin {_name(program)} exited with {process.returncode} ({why})")
     return _credential(program, bytes(output.printed))
 
 
@@ -144,17 +144,17 @@ def _start(
     except (OSError, ValueError) as error:
         hint = said(program.get("installHint") or "") if isinstance(error, FileNotFoundError) else ""
         why = error.strerror if isinstance(error, OSError) else "its arguments or variables cannot be passed"
-        raise Unusable(f"its login program {_name(program)} cannot be started ({hint or why})") from None
+        raise Unusable(f"its credential plugin {_name(program)} cannot be started ({hint or why})") from None
 
 
 class _Output:
-    """A process's output.
+    """The output of a process, as a context manager.
 
-    The event loop reads it within this context; leaving the context closes the pipes.
+    Within the context, the event loop reads the output. Leaving the context closes the pipes.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", *, is_shown: bool) -> None:
-        """`is_shown` prints standard error immediately, because the program may ask the person a question."""
+        """With `is_shown`, standard error is printed immediately, because the plugin may prompt the user."""
         assert process.stdout  # noqa: S101 - for mypy
         assert process.stderr  # noqa: S101
         self._printing, self._complaining = process.stdout, process.stderr
@@ -163,9 +163,9 @@ class _Output:
         self._ended = asyncio.Event()
         self._is_shown = is_shown
         self.printed = bytearray()
-        """Standard output, at most one byte more than the limit."""
+        """The standard output, which is cut one byte after the limit."""
         self.errors = bytearray()
-        """The end of standard error."""
+        """The last part of the standard error."""
 
     def __enter__(self) -> Self:
         for pipe in self._open:
@@ -201,7 +201,7 @@ class _Output:
 
 
 def _terminal() -> int | None:
-    """The opened terminal, or None if twgen does not run in the foreground, where a person can answer."""
+    """The opened terminal, or None if twgen does not run in the foreground of a terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -224,7 +224,7 @@ def _environment(context: Context, program: Mapping[str, Any], *, is_interactive
 
 
 def _described(cluster: Entry) -> dict[str, Any]:
-    """The cluster in the form that login programs expect."""
+    """The cluster in the form that credential plugins expect."""
     names = "server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url"
     described = {name: cluster.fields[name] for name in names if name in cluster.fields}
     if authority := cluster.content("certificate-authority"):
@@ -237,7 +237,7 @@ def _described(cluster: Entry) -> dict[str, Any]:
 
 def _credential(program: Mapping[str, Any], printed: bytes) -> Credential:
     """Parse the output. Errors never quote the output, because it may contain the credential."""
-    failed = f"its login program {_name(program)} printed no credential"
+    failed = f"its credential plugin {_name(program)} printed no credential"
     answer = json_of(printed, Budget())
     if not isinstance(answer, dict):
         raise Unusable(f"{failed}: its output is not a JSON object")

@@ -50,7 +50,7 @@ class Session(NamedTuple):
     """The Authorization header and the impersonation headers."""
     credential: Credential
     made_of: tuple[Any, ...]
-    """The pool's settings. The pool is reused until they change."""
+    """The pool's settings. The pool is reused until its settings change."""
     files_are_read_at: float
 
     @property
@@ -73,23 +73,23 @@ class Login:
 
     def __init__(self, access: ClusterAccess, *, asks: bool) -> None:
         self.access = access
-        """Once a login has succeeded, only that server may be contacted, even if the context later names
-        another server."""
+        """Once a login has succeeded, twgen contacts only that server, even if the context later names a
+        different server."""
         self._asks = asks
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
         self._refused_at = -inf
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the server."""
         if self._session:
             self._session.pool.clear()
 
     async def session(self, seconds: float, refused: Session | None = None) -> Session:
-        """The current session. It is renewed if necessary, for example if the server has `refused` it.
+        """The current session, renewed if necessary, for example because the server has `refused` it.
 
-        `seconds` is the time limit of a login program. Raises StateUnavailable or OutOfTime if the login
-        fails. The next call tries again.
+        `seconds` is the time limit of a credential plugin. Raises StateUnavailable or OutOfTime if the login
+        fails. After a failed login, the next call tries again.
         """
         session = self._session
         if session and session is not refused and monotonic() < session.ends:
@@ -145,12 +145,12 @@ class Login:
                 credential = before.credential
             else:
                 credential = await run_login_program(context, seconds, asks=self._asks)
-        # importing the Kubernetes client takes a third of a second
+        # in a thread, because importing the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, credential, before))
 
 
 def _credential(context: Context, before: Session | None) -> Credential | None:
-    """The user's credential, or None if only a login program can provide a credential."""
+    """The user's credential, or None if only a credential plugin can provide a credential."""
     user = context.user
     if not context.is_secure:
         return Credential()
@@ -164,7 +164,7 @@ def _credential(context: Context, before: Session | None) -> Credential | None:
     if (provider := user.fields.get("auth-provider")) is not None:
         if provider.get("name") != "oidc":
             name = provider.get("name")
-            raise Unusable(f"auth-provider {name!r} is not supported: use a login program (exec)")
+            raise Unusable(f"auth-provider {name!r} is not supported: use a credential plugin (exec)")
         token = (provider.get("config") or {}).get("id-token") or ""
         ends = renewal(_end_of(token)) if token else 0.0
         if ends <= monotonic():
@@ -175,7 +175,7 @@ def _credential(context: Context, before: Session | None) -> Credential | None:
         return credential
     if user.fields.get("exec"):
         return None
-    raise user.wrong("it has no token, password, certificate or login program")
+    raise user.wrong("it has no token, password, certificate or credential plugin")
 
 
 def _token_of_file(context: Context, before: Session | None) -> str:
@@ -238,8 +238,8 @@ def _configuration(
     The client reads certificates and keys only from files. twgen writes them to unnamed temporary files, so
     that nothing remains on disk even if the program crashes.
 
-    The client's own support for login programs and OIDC is not used. If a login fails, the client continues
-    without a credential, and its errors quote credentials.
+    twgen does not use the client's own support for credential plugins and OIDC: after a failed login, the
+    client continues without a credential, and its errors quote credentials.
     """
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, load_kube_config_from_dict
@@ -263,7 +263,7 @@ def _configuration(
     if credential.token:
         user["token"] = credential.token
     elif credential.username:
-        # the client encodes them as Latin-1, but kubectl encodes them as UTF-8
+        # the client encodes user name and password as Latin-1, but kubectl encodes both as UTF-8
         user |= {"username": _as_utf8(credential.username), "password": _as_utf8(credential.password)}
     document = {
         "current-context": "context",
@@ -276,7 +276,7 @@ def _configuration(
         load_kube_config_from_dict(document, client_configuration=configuration, persist_config=False)
     except ConfigException:
         # the error's text quotes the context
-        raise Unusable("the Kubernetes client cannot use it") from None
+        raise Unusable("the Kubernetes client cannot use the context") from None
     return configuration
 
 
@@ -298,7 +298,7 @@ def _pool(context: Context, configuration: "Configuration") -> "PoolManager":
         disable_warnings(InsecureRequestWarning)  # the kubeconfig turns verification off
     if configuration.cert_file:
         try:
-            # if no password were given, the library would ask for one at the terminal
+            # without this argument, the library would prompt for a password at the terminal
             tls.load_cert_chain(configuration.cert_file, configuration.key_file, password="")
         except ssl.SSLError:
             raise context.user.wrong(
@@ -317,12 +317,12 @@ def _authorization(configuration: "Configuration") -> dict[str, str]:
     """The Authorization header, or empty without a token or password."""
     scheme, _, proof = configuration.api_key.get("BearerToken", "").partition(" ")
     if scheme and not TOKEN.fullmatch(proof.strip()):
-        raise Unusable("its token has a character that a header cannot hold")
+        raise Unusable("its token contains a character that is not allowed in an HTTP header")
     return {"Authorization": f"{scheme} {proof.strip()}"} if scheme else {}
 
 
 def _impersonation(context: Context) -> Headers:
-    """The headers for acting as another account, or empty if the user does not impersonate one."""
+    """The impersonation headers, or empty if the user does not impersonate another account."""
     user = context.user
     if not user.text("as"):
         return {}
@@ -334,5 +334,7 @@ def _impersonation(context: Context) -> Headers:
     for key, texts in (user.fields.get("as-user-extra") or {}).items():
         values[f"Impersonate-Extra-{quote(key, safe=_LEGAL_IN_NAMES)}"] = tuple(texts)
     if any(_CONTROL.search(text) for texts in values.values() for text in texts):
-        raise user.wrong("as, or a field that begins with as-, has a character that a header cannot hold")
+        raise user.wrong(
+            "as, or a field that starts with as-, contains a character that is not allowed in an HTTP header"
+        )
     return {name: tuple(map(_as_utf8, texts)) for name, texts in values.items()}

@@ -31,17 +31,17 @@ _NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Credentials, and the only address and namespace to which they may be sent."""
+    """Credentials, and the only address and namespace to which twgen sends the credentials."""
 
     name: str
     address: str
-    """If it is empty, the credentials are never used."""
+    """The server's address. If the address is empty, the credentials are never used."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values to redact from messages: the API key, and all headers but the address and namespace."""
+        """The values to redact from messages: the API key, and headers other than address and namespace."""
         values = (self.credentials.api_key or "", *self.credentials.grpc_meta.values())
         tokens = (value.removeprefix("Bearer ") for value in values)
         return tuple(token for token in tokens if token not in {"", self.address, self.namespace})
@@ -49,7 +49,7 @@ class Profile:
     def connect_options(self) -> Mapping[str, Any]:
         """Options for `temporalio.service.ConnectConfig`, except the address.
 
-        This reads the profile's files.
+        Reads the files that the profile names.
         """
         try:
             options = self.credentials.to_client_connect_config()
@@ -72,7 +72,7 @@ class Profiles:
     all: tuple[Profile, ...] = ()
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
-    """Whether a connection without a profile may be used, without credentials."""
+    """Whether connections without a profile are allowed, without credentials."""
     of_person: bool = False
     """Whether the user's TEMPORAL_ variables define one of the profiles."""
     subject: str = "the current user"
@@ -83,8 +83,8 @@ class Profiles:
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The only profile that matches a connection and a Temporal namespace.
 
-        None if no profile matches, but unlisted connections are allowed. Raises StateUnavailable if no
-        matching profile may be used, or more than one. The message contains the `worker`.
+        Returns None if no profile matches, but unlisted connections are allowed. Otherwise, raises
+        StateUnavailable unless exactly one matching profile may be used. The message names the `worker`.
         """
         key = (connection.host_port, namespace)
         matching = [
@@ -110,7 +110,7 @@ class Profiles:
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else " or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
             return (
-                f"no profile of Temporal matches connection {connection.name!r}: correct {place}, or"
+                f"no Temporal profile matches connection {connection.name!r}: correct {place}, or"
                 f" ask the operator to add a profile for them{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
@@ -127,7 +127,7 @@ class Profiles:
         trusts_alone = connection.ca_secret and not connection.secret_name
         trusted = f", or give only --ca-file {connection.ca_secret}=FILE" if trusts_alone else ""
         return (
-            f"{needs} no profile of Temporal matches: add one with {place} to the file in {_CONFIG_FILE},"
+            f"{needs} no Temporal profile matches: add one with {place} to the file in {_CONFIG_FILE},"
             f" or set {variables} together with the credentials{trusted}"
         )
 
@@ -138,11 +138,11 @@ def load_profiles(
     """Read the profiles in Temporal's TOML file. Raises StateUnavailable if the file cannot be read.
 
     The file is `config_file`, or else the value of TEMPORAL_CONFIG_FILE, or else Temporal's default file.
-    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do. It
-    also reads a renewed API key from the file in TWGEN_TEMPORAL_API_KEY_FILE.
+    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do, and
+    reads a renewed API key from the file in TWGEN_TEMPORAL_API_KEY_FILE.
 
-    Temporal's tools resolve relative paths in the working directory. If that is a repository, the repository
-    could choose which certificates are trusted, so `in_repository` rejects relative paths.
+    Temporal's tools resolve relative paths in the working directory. In a checkout, the repository could then
+    choose which certificates are trusted, so `in_repository` rejects relative paths.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -180,7 +180,7 @@ def load_profiles(
 
 
 def usual_profile(profiles: Iterable[Profile], variables: Mapping[str, str]) -> Profile | None:
-    """The profile that Temporal's own tools would use, or None if it does not exist or has no address."""
+    """The profile that Temporal's own tools would use, or None if it is missing or has no address."""
     name = variables.get(_PROFILE) or _DEFAULT
     return next((profile for profile in profiles if profile.name == name and profile.address), None)
 

@@ -20,10 +20,10 @@ from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEU
 from twgen.yaml.source import DEFAULT, Budget
 
 MOST_BYTES = 2**20
-"""The most bytes in one response. A thousand points need about fifty thousand bytes."""
+"""The maximum size of a response in bytes. A thousand data points take about fifty thousand bytes."""
 _LONGEST_WAIT = 10.0
-"""The most seconds to wait for one response, even if the deadline is later, because twgen must read other
-metrics and workers too."""
+"""twgen waits at most this many seconds for one response, even if the deadline is later, because twgen must
+also read other metrics and workers."""
 _AT_ONCE = 4
 _MOST_UNANSWERED = 8
 _LONGEST_MESSAGE = 200
@@ -41,7 +41,7 @@ class RangeQuery(NamedTuple):
 
 
 class _OfQuery(Deadline):
-    """The deadline of one query. It raises StateUnavailable, which does not end the whole run."""
+    """The deadline of one query. A missed deadline raises StateUnavailable, which does not end the run."""
 
     def missed(self, subject: str) -> TwgenError:
         return StateUnavailable(
@@ -55,17 +55,17 @@ class PrometheusServers:
 
     usable: tuple[PrometheusServer, ...]
     remedy: str
-    """Advice if no server has the requested name. It becomes the end of a sentence."""
+    """Advice if no server has the requested name, worded as the end of a sentence."""
     _unanswered: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The threads that still wait for each server's response. Headers that arrive slowly can block a thread
-    for a long time."""
+    """The threads that are still waiting for a response, by server. Headers that arrive slowly can block a
+    thread for a long time."""
     _free: defaultdict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
-    """Limits the requests to each server separately, so that a slow server does not delay the others."""
+    """Limits the requests to each server separately, so that a slow server does not delay other servers."""
 
     def among(self, names: Collection[str]) -> Self:
-        """Only the servers with these names. Their limits are shared with this object."""
+        """Only the servers with these names. The result shares the request limits of this object."""
         return replace(self, usable=tuple(server for server in self.usable if server.name in names))
 
     def called(self, name: str) -> PrometheusServer:
@@ -147,7 +147,7 @@ def _authorization(server: PrometheusServer) -> dict[str, str]:
 
 
 def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
-    """The stripped content of a file, or empty if there is no file."""
+    """The content of a file without surrounding spaces, or empty if there is no file."""
     if not file:
         return ""
     try:

@@ -229,7 +229,7 @@ async def begin(
         try:
             await start(writer, target, scheduled, batch, f"twgen, by its RolloutPolicy: {change}")
         except OneAtATime:
-            say(f"{spec.worker_deployment}: will {change} when the batch operation that runs now has ended")
+            say(f"{spec.worker_deployment}: will {change} when the running batch operation has ended")
             return False
     begun_at = (state.started_at if state else None) or target.now
     await writer.mark(build_id, begun_mark(version, scheduled, begun_at, number))
