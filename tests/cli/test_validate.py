@@ -357,8 +357,8 @@ def test_snapshot_among_the_specs_is_explained(run: Run, story: Path) -> None:
     (story / "snapshot.json").rename(story / "specs" / "world.json")
     ended = run("render", "specs", "--timeout", "1s", "--no-cluster")
     assert (
-        "warning: specs/world.json is a Snapshot, not a spec: use `--snapshot specs/world.json` to plan"
-        " with it instead of servers"
+        "warning: specs/world.json is a Snapshot, not a spec: pass it with `--snapshot"
+        " specs/world.json` to plan without servers"
     ) in ended.stderr.splitlines()
     assert "is a Snapshot" not in run("render", "specs", "--snapshot", "specs/world.json").stderr
 

@@ -133,7 +133,7 @@ def test_connection_that_needs_credentials_is_never_used_without(connection: Con
 
 def test_connection_that_must_be_listed_is_refused_without_a_profile_although_it_needs_none() -> None:
     connection = Connection("temporal", "127.0.0.1:1")
-    with pytest.raises(StateUnavailable, match="'temporal' must be listed, and no profile"):
+    with pytest.raises(StateUnavailable, match="'temporal' must be listed, and no Temporal profile"):
         Profiles(allow_unlisted=False, of_person=True).of(connection, "default", WORKER)
 
 
