@@ -39,7 +39,7 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
         (("specs", "--input", "Helm", "--values", "prod.yaml"), "must be a YAML mapping such as"),
         (
             ("specs", "--input", "Helm", "-f", "a"),
-            "no option; with --input Helm, did you mean --value-files?",
+            "as arguments; with --input Helm, did you mean --value-files?",
         ),
         (("specs", "--input", "Helm", "--set", "a=b"), "'--set'; with --input Helm, did you mean --values?"),
     ],

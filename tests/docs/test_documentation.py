@@ -57,7 +57,7 @@ def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
         command, _, file = re.split(r" && | \| ", line)[0].partition(" > ")
         snapshot = ("--snapshot", "snapshot.yaml") if NEEDS_A_SNAPSHOT.search(command) else ()
         ended = run(specs, *shlex.split(command)[1:], *snapshot)
-        may_be_told = "^(checked .*; no problems|recorded .*|warning: no worker (has|is) .*)\n$"
+        may_be_told = "^(checked .*; no problems|recorded .*|warning: no worker (has|uses) .*)\n$"
         told = re.sub(may_be_told, "", ended.stderr)
         assert (ended.returncode, told) == (0, ""), line
         if file:
