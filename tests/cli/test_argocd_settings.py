@@ -105,7 +105,8 @@ def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator:
 def test_rollout_that_would_be_left_out_is_refused_from_the_operator_too(run: Run, operator: Path) -> None:
     """Argo CD would prune the Job, the intent and the status of every worker, and nothing would say so."""
     refused(
-        run(*RENDER, env={**plugin(operator), "TWGEN_NO_HOOKS": "true"}), "Argo CD would prune the omitted rollouts"
+        run(*RENDER, env={**plugin(operator), "TWGEN_NO_HOOKS": "true"}),
+        "Argo CD would prune the omitted rollouts",
     )
 
 
