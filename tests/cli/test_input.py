@@ -102,7 +102,7 @@ def a_program(folder: Path, name: str) -> dict[str, str]:
     ("sizes", "said"),
     [
         ((3 * 2**30,), "value-files: 'values0.yaml' is longer than 16 MiB"),
-        ((2**24,) * 4, "value-files: more than 48 MiB in all: use fewer files"),
+        ((2**24,) * 4, "value-files: more than 48 MiB in total: use fewer files"),
         ((2**24 + 1, 2**24), "value-files: 'values0.yaml' is longer than 16 MiB"),
     ],
 )

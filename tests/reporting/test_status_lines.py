@@ -54,7 +54,7 @@ def test_alarm_of_a_worker_does_not_hide_its_state() -> None:
 def test_patched_version_says_so_and_what_its_patch_will_change() -> None:
     target, gone, edited = texts(of_story("patch-is-gone-or-edited"))[1:]
     assert target.endswith("2/2 pods, target, is patched")
-    assert "the patch of its containers[worker].image was removed" in gone
+    assert "the patch for its containers[worker].image was removed" in gone
     assert "to keep the edit, add it to patches of a RolloutPolicy" in edited
 
 

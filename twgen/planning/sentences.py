@@ -12,13 +12,13 @@ _PART = re.compile("[0-9]+[hms]")
 
 
 def spoken(length: timedelta, units: int = 2) -> str:
-    """A duration in its largest units, by default two, as a spec would write it: `26h30m`, `5m`, `0s`."""
+    """A duration in a spec's format, cut to its largest units (two by default): `26h30m`, `5m`, `0s`."""
     parts = _PART.findall(write_duration(max(length, timedelta())))
     return "".join(parts[:units])
 
 
 def in_days(length: timedelta) -> str:
-    """A long duration in days and hours. Below a day, it is the same as `spoken`."""
+    """A duration in days and hours. A duration of less than a day has the format of `spoken`."""
     days, remainder = divmod(length, timedelta(days=1))
     hours = remainder // timedelta(hours=1)
     return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
@@ -31,29 +31,29 @@ def clock_time(moment: datetime, now: datetime) -> str:
 
 
 def timed(sentence: str, now: datetime, due: datetime | None) -> str:
-    """Add the times `now` and `due` to a sentence about the time left, for people who read it later."""
+    """Add the times `now` and `due` to a sentence about the remaining time, because it may be read later."""
     return f"{sentence} (at {clock_time(now, now)}; until {clock_time(due, now)})" if due else sentence
 
 
 def untimed(sentence: str) -> str:
-    """A sentence from `timed` without the time `due`."""
+    """Remove the time `due` from a sentence that `timed` returned."""
     return _UNTIL.sub(r"\1)", sentence)
 
 
 def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Join names as in a sentence: `a, b and c`. After the first `most` names, only count the others."""
+    """Join names as in a sentence: `a, b and c`. If there are more than `most`, count the remaining names."""
     if most is not None and len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def rounded_percentage(percentage: float) -> float:
-    """The percentage without the float32 error of Temporal's API, which returns 33.3 as 33.2999992."""
+    """The percentage without the rounding error in Temporal's API, which returns 33.3 as 33.2999992."""
     return round(percentage, 3)
 
 
 def plain_percentage(percentage: float) -> float:
-    """The percentage as people write it: without decimals if it is whole."""
+    """The percentage as people write it, without decimals if it is a whole number."""
     rounded = rounded_percentage(percentage)
     return int(rounded) if rounded == int(rounded) else rounded
 
@@ -78,7 +78,7 @@ def how_to_resume(deployment: str, namespace: str) -> str:
 
 
 def described_change(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
-    """A change of traffic in the imperative, such as `send 25% of new workflows to v3`."""
+    """A traffic change as an instruction, such as `send 25% of new workflows to v3`."""
     match action:
         case RoutingAction.SET_CURRENT:
             return f"make {build_id} current"

@@ -1,7 +1,7 @@
 """Interprets Temporal's fields: the status of a version, its share, and its periods in the routing.
 
-A period (a `stay` in names) is the time in which a version ramps, is current, or has no traffic. Whether a
-mark in the version's metadata still counts depends on the period in which it was made.
+During one period (called a `stay` in names), a version is ramping, is current, or has no traffic. A mark in
+the version's metadata can expire with the period in which the mark was made.
 """
 
 import re
@@ -14,20 +14,20 @@ from twgen.versioning.names import Lifetime, Mark, MarkKey, read_mark
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """Versions with these statuses get new workflows."""
 LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
-"""Temporal reports no workflows for these statuses, but it may have missed some that are pinned."""
+"""With these statuses, Temporal reports no workflows, but pinned workflows may still exist."""
 UNREGISTERED = frozenset({VersionStatus.NOT_REGISTERED, VersionStatus.CREATED})
-"""If a version has one of these statuses, none of its workers has polled yet."""
+"""None of the workers of a version with one of these statuses has polled yet."""
 HAD_TRAFFIC = frozenset({VersionStatus.DRAINING, VersionStatus.DRAINED})
 """Versions with these statuses got new workflows in the past."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}
-"""For results of `status_of` only: it returns Draining for an Inactive version that was active."""
+"""Only for results of `status_of`, which returns Draining for an Inactive version that was active."""
 WITH_LAST_CURRENT = (1, 30)
 """The first server release that reports when a version became current."""
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""The clocks of two computers may differ by this. A time further in the future is invalid."""
+"""How much the clocks of two computers may differ. A time further in the future is invalid."""
 _SAME_CHANGE = timedelta(seconds=5)
-"""Two times that differ by at most this belong to one change of routing."""
+"""Two times that differ by at most this belong to the same routing change."""
 _SAME_MOMENT = timedelta(seconds=1)
 """A server's next response may report the same moment a few milliseconds earlier or later."""
 ALL_TRAFFIC = 100
@@ -63,7 +63,7 @@ def may_have_work(status: VersionStatus, version: Version | None) -> bool:
     """Whether workflows may run on a version with this status.
 
     `version` is None if Temporal does not list it. No workflow can run on a version that Temporal does not
-    know. The age of its Deployment shows whether it may register soon.
+    know, although the version may still register soon.
     """
     return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 
@@ -74,7 +74,7 @@ def ever_active(version: Version) -> bool:
 
 
 def _was_active_since(version: Version) -> bool:
-    """Whether the version was created, or got or lost traffic, after Temporal reported it as drained."""
+    """Whether the version was created, or got or lost traffic, after the time at which it drained."""
     drained = version.drainage.changed_at if version.drainage else None
     active = (version.first_activated_at, version.last_current_at, version.last_deactivated_at)
     return drained is not None and any(time > drained for time in (version.created_at, *active) if time)
@@ -86,7 +86,7 @@ def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
 
 
 def shares(routing: Routing) -> Mapping[str, float]:
-    """The percentage of new workflows by build ID. The empty build ID is for unversioned workers."""
+    """The percentage of new workflows by build ID. The empty build ID means unversioned workers."""
     ramp = routing.ramping
     current = routing.current.build_id if routing.current else ""
     of_ramp = {ramp.build_id: ramp.percentage} if ramp else {}
@@ -101,9 +101,9 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
-    """When a version's present period in the routing began, or None if unknown.
+    """When a version's current period in the routing began, or None if unknown.
 
-    The period of a ramping version begins with the ramp: the server then no longer reports earlier periods.
+    A ramping version's period begins with the ramp, and the server no longer reports earlier periods.
     """
     if ramp := _ramp(version, temporal):
         return ramp.since or ramp.percentage_changed_at
@@ -112,15 +112,15 @@ def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
 
 
 def is_retired(version: Version, temporal: WorkerDeployment) -> bool:
-    """Whether a mark in this version's metadata still shows that a person retired the worker."""
+    """Whether a mark in this version's metadata, still in force, says that a person retired the worker."""
     mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
     return mark is not None and is_in_force(mark, version, temporal)
 
 
 def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """Whether a mark in a version's metadata still counts."""
+    """Whether a mark in a version's metadata is still in force."""
     if mark.key.lifetime is Lifetime.RETIREMENT:
-        # `retire` writes the mark before it takes the traffic away
+        # `retire` writes the mark before it moves the traffic to unversioned workers
         has_traffic = temporal.routing.current or temporal.routing.ramping
         is_over = _has_returned(mark, version, temporal) or _had_traffic_since(mark, temporal)
         return not (has_traffic or is_over)
@@ -128,23 +128,23 @@ def is_in_force(mark: Mark, version: Version, temporal: WorkerDeployment) -> boo
         return False
     if mark.key.lifetime is Lifetime.RETURN:
         return not _has_returned(mark, version, temporal)
-    # these marks may make a rollout faster, so they only count if they name the present period, as twgen's do
+    # these marks may speed up a rollout, so they must name the current period, as twgen's own marks do
     return _names_stay(mark, stay_began(version, temporal))
 
 
 def recently_current(version: Version, temporal: WorkerDeployment, now: datetime, window: timedelta) -> bool:
-    """Whether the version was current, is older than the current one, and was replaced within the window."""
+    """Whether a version that is older than the current version was itself replaced within the window."""
     routing = temporal.routing
     current_id = routing.current.build_id if routing.current else None
     current = next((other for other in temporal.versions if other.build_id == current_id), None)
-    # the times of the current version itself would match
+    # the current version's own times would match
     if version is current or not version.created_at or not current or not current.created_at:
         return False
     current_since = routing.current.since if routing.current else None
     was_current = version.last_current_at is not None or _was_replaced_when_deactivated(version, temporal)
     if not was_current or version.created_at > current.created_at:
         return False
-    # the end of a ramp deactivates a version too, but nothing becomes current then
+    # a version is also deactivated when its ramp ends, but then no version becomes current
     became_current = (current_since, *(other.last_current_at for other in temporal.versions))
     was_replaced = any(_together(version.last_deactivated_at, moment) for moment in became_current)
     times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
@@ -153,7 +153,7 @@ def recently_current(version: Version, temporal: WorkerDeployment, now: datetime
 
 
 def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment) -> bool:
-    """Whether the current version replaced this one, if the server does not report when one was current."""
+    """Whether the current version replaced this one, for servers that do not report `last_current_at`."""
     release, current = release_of(temporal.server_version), temporal.routing.current
     if not release or release >= WITH_LAST_CURRENT or current is None:
         return False
@@ -161,21 +161,21 @@ def _was_replaced_when_deactivated(version: Version, temporal: WorkerDeployment)
 
 
 def _names_stay(mark: Mark, stay: datetime | None) -> bool:
-    """Whether the mark says that it was made in the period that began at this time."""
+    """Whether the mark names the period that began at this time."""
     return mark.stay is not None and stay is not None and abs(mark.stay - stay) <= _SAME_MOMENT
 
 
 def _may_be_of_stay(mark: Mark, stay: datetime | None) -> bool:
-    """Whether the mark may be from the period that began at this time.
+    """Whether the mark may have been made in the period that began at this time.
 
-    If the mark does not name its period, the time of the mark decides.
+    If the mark does not name its period, this depends on the time at which the mark was made.
     """
     is_by_time = not mark.stay and mark.at is not None and stay is not None and mark.at >= stay
     return stay is None or is_by_time or _names_stay(mark, stay)
 
 
 def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
-    """Whether the version became current after the mark, or lost its share and got another."""
+    """Whether the version, after the mark was made, became current, or lost its traffic and ramps again."""
     made_in = mark.made_in
     if made_in is None or _may_be_of_stay(mark, stay_began(version, temporal)):
         return False
@@ -186,18 +186,18 @@ def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> b
         return True
     if not _ramp(version, temporal):
         return False
-    # a pause that was made exactly when the version got its first share counts as made before it
+    # a pause made at exactly the time of the first ramp counts as made before that ramp
     was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
     return bool(left_at and left_at > after) or (mark.was_ramping if mark.stay else was_active)
 
 
 def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
-    """Whether any version became current or got its first share after the mark."""
-    # that a version lost its share proves nothing: `retire` itself takes it away just after it makes the mark
+    """Whether any version became current or got its first traffic after the mark was made."""
+    # the loss of traffic proves nothing: `retire` itself takes the traffic away just after it makes the mark
     first = (version.first_activated_at for version in temporal.versions)
     last = (_became_current(version, temporal) for version in temporal.versions)
     newest = max(filter(None, (*first, *last)), default=None)
-    # the period in the mark says nothing about other versions, so its time counts, and clocks differ
+    # the mark's period says nothing about other versions, so its time is compared, and clocks may differ
     return mark.at is not None and newest is not None and newest > mark.at + CLOCKS_DIFFER
 
 
@@ -210,13 +210,13 @@ def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | 
     """The latest time at which the version may have become current, or None if Temporal reports none."""
     current = temporal.routing.current
     since = current.since if current and current.build_id == version.build_id else None
-    # a server before 1.30 reports only that another version replaced it
+    # servers before 1.30 only report when a version was deactivated
     replaced_at = version.last_deactivated_at if _was_replaced_when_deactivated(version, temporal) else None
     return since or version.last_current_at or replaced_at
 
 
 def _was_made_current(version: Version) -> datetime | None:
-    """When twgen made the version current, by twgen's own mark. Servers before 1.30 do not report it."""
+    """When twgen made the version current, from twgen's mark. Servers before 1.30 do not report this time."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     return mark.stay if mark and mark.details.get("percentage") == ALL_TRAFFIC else None
 

@@ -1,4 +1,4 @@
-"""Turns a plan and its world into the status of each worker, and sorts workers by urgency."""
+"""Makes the status of each worker from a plan and its world, and sorts workers by urgency."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -52,16 +52,16 @@ from twgen.planning.versions.plan import holds_a_place, later_actions
 from twgen.versioning.names import MarkKey, read_mark
 
 URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-"""The phases, the most urgent first."""
+"""The phases, with the most urgent phase first."""
 
 FAILED_TESTS = {RoutingReason.GATE_FAILED, RoutingReason.STEP_GATE_FAILED, RoutingReason.REPLAY_FAILED}
 _FAILURES = {RoutingReason.UNSERVED, RoutingReason.ANALYSIS_FAILED} | FAILED_TESTS
-# only these conditions count, and none of them stops a ramp: the pods may serve anyway
+# only these conditions are reported, and none of them stops a ramp, because the pods may still serve
 _FAILS = {
-    "AbleToScale": "False",  # this and the next: HorizontalPodAutoscaler
-    "ScalingActive": "False",
-    "Ready": "False",  # this and the next: ScaledObject
-    "Fallback": "True",
+    "AbleToScale": "False",  # HorizontalPodAutoscaler
+    "ScalingActive": "False",  # HorizontalPodAutoscaler
+    "Ready": "False",  # ScaledObject
+    "Fallback": "True",  # ScaledObject
     "DisruptionAllowed": "False",  # PodDisruptionBudget
     "ConfigUnsupported": "True",  # VerticalPodAutoscaler
     "Available": "False",  # other kinds, by convention
@@ -69,34 +69,34 @@ _FAILS = {
     "Failed": "True",
     "Stalled": "True",
 }
-"""For each type of condition, the status that means that the object does not work."""
+"""The status of each condition type that indicates a problem with the object."""
 _FINE = {
-    ("ScalingActive", "ScalingDisabled"),  # there are no pods
+    ("ScalingActive", "ScalingDisabled"),  # the Deployment has zero replicas
     ("DisruptionAllowed", "InsufficientPods"),  # the budget works as intended
 }
-"""The types and reasons of conditions that are not a problem."""
+"""The types and reasons of conditions that do not indicate a problem."""
 _WHY_MISSING = "it was deleted, or the API server rejected it: see the last sync"
 _MOST_CHARACTERS = 500
 """The maximum length of a condition's message in a report."""
 _WHY_WAITING = "it waits until Argo CD no longer sets the replicas"
 NamedObject = tuple[str, str, str]
-"""The namespace, the kind and the name of an object."""
+"""An object's namespace, kind and name."""
 
 
 class AttachedRead(NamedTuple):
-    """The attached objects of one namespace, as far as they were read."""
+    """The attached objects that could be read in one namespace."""
 
     found: tuple[AttachedInCluster, ...]
     unread: Mapping[str, str] = {}
-    """Why the objects of a kind could not be read, by kind."""
+    """The kinds whose objects could not be read, with the reasons."""
 
 
 def make_status(
     plan: Plan, world: World, caller: Caller, attached: Mapping[str, AttachedRead] | None = None
 ) -> Status:
-    """The status of the workers of a plan, made from that plan and its world.
+    """The status of a plan's workers.
 
-    `attached` has the attached objects that were read, by Kubernetes namespace.
+    `attached` contains the attached objects that were read, by Kubernetes namespace.
     """
     read = attached or {}
     workers = tuple(
@@ -187,12 +187,12 @@ def has_failed(phase: Phase, reason: str) -> bool:
 
 
 def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
-    """The sort key of workers: alarms come first, such as a target without pollers, and Settled last."""
+    """The sort key for workers: alarms (such as a target without pollers) come first, Settled last."""
     return not is_alarm, URGENCY.index(phase)
 
 
 def is_pending(plan: Plan) -> bool:
-    """Whether a change is due, either of traffic or of a Deployment, its replicas or its annotations."""
+    """Whether a change is due to the traffic, or to a Deployment, its replicas or its annotations."""
     moves = any(worker.phase is not Phase.SETTLED for worker in plan.workers)
     return moves or any(_changes(version) for worker in plan.workers for version in worker.each_version)
 
@@ -232,7 +232,7 @@ def _steps(target: Target) -> Iterator[StepView]:
 def _versions(
     worker: WorkerPlan, target: Target, percentages: Mapping[str, float], attached: AttachedRead | None
 ) -> Iterator[VersionReport]:
-    """The versions in the order of the report. `percentages` are the shares of new workflows by build ID."""
+    """The versions in the report's order. `percentages` has each version's share of new workflows."""
     later, first = later_actions(target.spec, target.world, target.now), datetime.min.replace(tzinfo=UTC)
 
     def sort_key(version: VersionPlan) -> tuple[bool, bool, datetime]:
@@ -321,7 +321,7 @@ def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKi
 
 
 def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
-    """The state of each object that is or will be attached to a version. `read` is None if none was read."""
+    """The state of each object that is or will be attached to a version, or unread if `read` is None."""
     live_objects = {(item.kind.kind, item.name): item for item in read.found} if read else {}
     rendered = version.live.attached if version.live else ()
     views = []
@@ -344,7 +344,7 @@ def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[Att
 
 
 def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> RolloutStatus:
-    """The status, with the reason for each missing object that a sync could not apply."""
+    """Add to the status why a sync could not apply the missing objects."""
     namespace = status.worker.partition("/")[0]
 
     def with_refusal(item: AttachedView) -> AttachedView:

@@ -18,9 +18,9 @@ from twgen.versioning.names import FIELD_PLACEHOLDERS
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
 _OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
-_CHANGING = Rule("changing-template", "Each render gives another pod template, and so another version.")
+_CHANGING = Rule("changing-template", "Each render produces a different pod template, so a new version.")
 _MOST_BYTES = 2**20
-"""The most bytes of each file that are searched. A longer file contains data, not templates."""
+"""The number of bytes that are searched in each file. A longer file contains data, not templates."""
 
 
 def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Problem]:
@@ -37,7 +37,7 @@ def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Pr
             match[1] for match in re.finditer(_OURS, text) if _is_for_helm(text, match)
         ):
             escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
-            why = f"helm replaces {{{{ .{name} }}}} in {file} with nothing, before twgen sees it"
+            why = f"helm replaces {{{{ .{name} }}}} in {file} with an empty string, before twgen sees it"
             yield Problem(of_chart, "", NOT_RENDERED(f"{why}: write {escaped}"))
 
 
@@ -45,7 +45,7 @@ def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[Worke
     """Warn about each value in a worker's pods that differs between two renders of its chart.
 
     The chart is rendered a second time only if it uses random functions or the time. Raises InvalidInput if
-    that fails.
+    the second render fails.
     """
     if settings.kind != HELM or len(paths) != 1:
         return
@@ -53,12 +53,12 @@ def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[Worke
     uses_time = any(re.search(_TIME, text) for text in texts)
     if uses_time or any(re.search(_RANDOM, text) for text in texts):
         if uses_time:
-            time.sleep(1.0)  # a time in whole seconds must differ too
+            time.sleep(1.0)  # so that even a time in whole seconds differs
         yield from _differences(workers, read_input(settings, paths, Sources(), ledgers=False))
 
 
 def _is_for_helm(text: str, match: re.Match[str]) -> bool:
-    """Whether the placeholder is itself a template action, not text inside another action."""
+    """Whether helm evaluates the placeholder: it is not text inside another template action."""
     return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
 
 
@@ -76,9 +76,9 @@ def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator
 
 
 def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
-    """The chart's values and templates, including its subcharts.
+    """The values and templates of the chart and its subcharts.
 
-    An archive is not read: it counts as random.
+    An archive is not read, but treated as if it used random functions.
     """
     yield Path("values"), settings.values
     files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))

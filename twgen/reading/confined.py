@@ -1,8 +1,8 @@
 """A separate program that restricts itself with Linux kernel features, then runs another program.
 
 With `confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`, PROGRAM may read FOLDER, read and write PRIVATE, and
-open no socket. If the kernel cannot restrict this process, it exits with `CANNOT` and prints the reason to
-stderr.
+cannot open sockets. If the kernel cannot restrict this process, it exits with `CANNOT` and prints the reason
+to stderr.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ CANNOT = 125
 _CANNOT_RUN = 126
 """The exit status if the program cannot be run. Shells use the same status."""
 MOST_BYTES = 16 * 2**20
-"""The most bytes in the output, and in each file that the program writes."""
+"""The maximum size of the output, and of each file that the program writes, in bytes."""
 MOST_MEMORY = 768 * 2**20
 _MOST_SECONDS = 30
 # https://docs.kernel.org/userspace-api/landlock.html
@@ -28,7 +28,7 @@ _PATH_BENEATH = 1
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""The architecture's number in seccomp and the number of the system call `socket`, by architecture."""
+"""For each architecture, its number in seccomp and the number of its `socket` system call."""
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 13, 0x80000000
 
@@ -40,7 +40,7 @@ class _Program(ctypes.Structure):
 
 
 def at_most(limit: int, most: int) -> int:
-    """`most`, or this process's hard limit if the limit is lower. `limit` is a constant in `resource`."""
+    """`most`, or this process's hard limit if it is lower. `limit` is a constant from Python's `resource`."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
@@ -110,7 +110,7 @@ def main(folder: str, private: str, program: str, *arguments: str) -> None:
     try:
         os.execv(program, [program, *arguments])  # noqa: S606 - there is no shell
     except OSError as error:
-        # the rules allow only the program itself, not a script's interpreter
+        # the Landlock rules only allow the program itself to run, not a script's interpreter
         why = f"{program} cannot be run here ({error.strerror})"
         sys.stderr.write(f"{why}: if it is a script, put the program itself on PATH\n")
         sys.exit(_CANNOT_RUN)

@@ -1,6 +1,6 @@
-"""Reads documents, twgen's own records and the operator's configuration, from files, folders and stdin.
+"""Reads documents, twgen's own records and the operator's configuration from files, folders and stdin.
 
-It also finds the line of each problem.
+It also finds each problem's line number.
 """
 
 import errno
@@ -73,11 +73,11 @@ class Sources:
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
                 status = os.fstat(file.fileno())
-                size = min(status.st_size, most) + 1  # Python allocates all of this memory at once
+                size = min(status.st_size, most) + 1  # Python allocates a buffer of this size
                 content = file.read(size)
-                if len(content) == size:  # the file has grown, or is a pipe
+                if len(content) == size:  # there is more: the file has grown, or is a pipe
                     content += file.read(most + 1 - size)
-                if is_stdin or not stat.S_ISREG(status.st_mode):  # reading stdin again would start at the end
+                if is_stdin or not stat.S_ISREG(status.st_mode):  # a second read would return nothing
                     self._kept[source] = content
                 return content
         except OSError as error:
@@ -95,8 +95,8 @@ class Documents(NamedTuple):
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     """Read all documents under the paths, in order. Raises InvalidInput if there are none.
 
-    Folders are read recursively, except hidden entries. `-` means stdin. Each file is read once, under its
-    first name. The result's `unreadable` reports entries that cannot be read, and paths without a document.
+    Folders are read recursively, without hidden entries. `-` means stdin. A file under several paths is read
+    once. The result's `unreadable` reports entries that cannot be read, and paths without a document.
     """
     paths = tuple(paths)
     read = _Read(sources)
@@ -123,14 +123,14 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
 
 @dataclass(eq=False, repr=False)
 class _Read:
-    """The documents that have been read so far."""
+    """Collects the documents while files are read."""
 
     sources: Sources
     documents: list[Document] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     budget: Budget = field(default_factory=Budget)
     _charts: set[PurePath] = field(default_factory=set)
-    """Charts for which `unreadable` already has a message. One message is enough for all files of a chart."""
+    """Charts for which `unreadable` already contains a message. Each chart gets only one message."""
 
     def add(self, file: str) -> bool:
         """Read a file, and return whether it contained anything."""
@@ -154,7 +154,7 @@ class _Read:
         return len(self.documents) > number
 
     def _refuse_too_many(self, file: str) -> None:
-        """Check the limit again, because the items in a List also count as documents."""
+        """Raise InvalidInput if there are too many documents, including the items in Lists."""
         most = self.budget.limits.documents
         if len(self.documents) > most:
             del self.documents[most:]
@@ -162,7 +162,7 @@ class _Read:
 
 
 def ledger_folder(path: str) -> Path:
-    """The ledger folder for a path. It is inside a folder of specs, or next to a file.
+    """The ledger folder for a path: inside the path if it is a folder, or next to it if it is a file.
 
     Raises InvalidInput if something other than a folder has that name.
     """
@@ -181,8 +181,8 @@ def ledger_folder(path: str) -> Path:
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
     """A message of the form `file:line: problem` about a file that is not valid YAML.
 
-    It reports conflict markers if there are any. Otherwise, it contains the caller's message `instead`, or
-    the error if `instead` is empty.
+    If the file contains merge conflict markers, the message reports them. Otherwise, the message contains
+    `instead`, or the error if `instead` is empty.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
@@ -203,7 +203,7 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
 def repository_root(file: str) -> Path | None:
     """The root folder of the Git repository that contains a file.
 
-    The root must contain `.git`. Git itself also accepts a folder that only looks like a repository, and a
+    The root must contain `.git`. Git itself also accepts folders with the layout of a bare repository, but a
     commit could add such a folder.
     """
     folder = Path(os.path.realpath(file)).parent
@@ -225,14 +225,14 @@ def is_folder(path: str) -> bool:
 def _place(path: str) -> str:
     try:
         return path if path == STDIN else os.path.realpath(path)
-    except OSError as error:  # the working directory was removed
+    except OSError as error:  # for example, the working directory was removed
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
 def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
     """The name and the real path of each document file below a folder."""
     root = _place(folder)
-    # a loop instead of recursion, because folders can be nested deeper than Python calls
+    # a loop instead of recursion, because folders can be nested deeper than Python's recursion limit
     ahead = [(folder, root, True)]
     while ahead:
         name, place, is_folder = ahead.pop()
@@ -264,7 +264,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
             continue
         target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
         if entry.is_dir():
-            if not is_link:  # the files behind a link are read under their real path
+            if not is_link:  # a linked folder is inside the same root, so it is read under its real path
                 yield name, target, True
         elif is_document and entry.is_file():
             yield name, target, False
@@ -286,11 +286,11 @@ def _why_not_followed(link: str, root: str) -> str:
 def located(
     problems: Iterable[Problem], sources: Sources, most: int = DEFAULT.text_bytes
 ) -> tuple[Located, ...]:
-    """Find the lines of problems, and sort the problems by line within each file.
+    """Find the line of each problem, and sort the problems by line within each file.
 
-    Lines are counted from 1. None means that the problem has no line. A message that refers to another
-    location ends with it: `the other is at pay.yaml:14`. If there are too many problems, only the first ones
-    are kept, with a note that there are more.
+    Lines are counted from 1. None means that the problem has no line. If a problem refers to a second
+    location, the message ends with that location: `the other is at pay.yaml:14`. If there are too many
+    problems, the result contains only the first problems and a note that there are more.
     """
     problems = tuple(shortened(tuple(problems), MOST_REPORTED_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
@@ -331,7 +331,7 @@ _SNAPSHOT_LIMITS = replace(WORLD, remedy="take a snapshot of fewer workers")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
-    """Read a snapshot file. Raises StateUnavailable with the file's first problem."""
+    """Read a snapshot file. If it has problems, raise StateUnavailable with the first problem."""
     from twgen.records.snapshot import parse_snapshot
 
     try:
@@ -406,11 +406,11 @@ def _read_record(
 def ledger_files(
     specs: Iterable[WorkerSpec], recorded: "Iterable[LedgerPlace]", folder: Path
 ) -> tuple[Mapping[str, Path], list[str]]:
-    """The ledger file for each worker, and a warning for each worker that is in several ledgers.
+    """The ledger file for each worker, and a warning for each worker that is recorded in several files.
 
-    A worker that is already recorded remains in its file. A new worker gets a file in the ledger next to its
-    spec, because a command that reads the spec also reads that ledger. `folder` is the ledger for specs that
-    do not come from files.
+    A worker that is already recorded keeps its file. A new worker gets a file in the ledger next to its spec,
+    because commands that read the spec also read that ledger. `folder` is the ledger for specs that do not
+    come from files.
     """
     files: dict[str, dict[str, None]] = {}
     for place in recorded:
@@ -433,12 +433,12 @@ def ledger_files(
 
 
 def _is_kept(source: str) -> bool:
-    """Whether the source is a real file, not stdin or a shell's pipe (`<(...)`)."""
+    """Whether the source is a regular file, not stdin or a process substitution (`<(...)`)."""
     return is_file(source) and Path(source).is_file()
 
 
 def _nearness(file: str, ledger: Path) -> int:
-    """How many parent folders, counted from the root, a ledger file shares with the spec's ledger folder."""
+    """The number of parent folders that a ledger file has in common with the spec's ledger folder."""
     folder = PurePath(file).parent
     home = folder.parent if folder.name == LEDGER_FOLDER else folder
     common = os.path.commonpath((os.path.abspath(home), os.path.abspath(ledger.parent)))  # keeps links

@@ -36,16 +36,16 @@ _MOST_MEMORY = 192 * 2**20
 """The memory limit of one git process. A small compressed file in a commit can decompress to a huge file."""
 _NOT_ALL = "git cannot read the whole history: the clone may be incomplete, or contain a huge file"
 _HEADER = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
-"""The first line of git's response about an object. If the object is missing, git repeats the request."""
+"""The first line of git's response about an object. For a missing object, git repeats the request instead."""
 _SAFE = (
-    # without these, the repository's own settings could make git run programs and contact servers
+    # these options keep a repository's own settings from making git run programs or contact servers
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
-    # git streams larger files and does not compare them
+    # git does not load or compare files above this size
     *("-c", "core.bigFileThreshold=16m"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
-    # settings may allow a protocol despite protocol.allow, and an older git would fetch missing objects
+    # a repository's settings can override protocol.allow, and older versions of git fetch missing objects
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -58,10 +58,7 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 
 class HistoryEnds(Exception):
-    """The Git history cannot be read any further.
-
-    The message is the reason; it becomes the end of a sentence.
-    """
+    """The Git history cannot be read any further. The message is a clause that gives the reason."""
 
 
 class Commit(NamedTuple):
@@ -75,7 +72,7 @@ class Commit(NamedTuple):
 
 
 class Repository:
-    """Reads a Git repository until `ends` on the clock time.monotonic. Later reads raise HistoryEnds."""
+    """Reads a Git repository. Reads after `ends`, a time on the clock time.monotonic, raise HistoryEnds."""
 
     def __init__(self, root: Path, ends: float) -> None:
         program = program_on_path("git")
@@ -107,7 +104,7 @@ class Repository:
     def commits_of(self, path: str, *, first_parents: bool) -> Iterator[Commit]:
         """The commits that changed a file, newest first. Renames are followed.
 
-        `first_parents` limits the commits to the branch itself, and counts a merge as one change.
+        `first_parents` limits the result to the branch's own commits, with each merge as a single change.
         """
         form = "--format=%x01%H %P"
         branch = ("--first-parent", "-m") if first_parents else ()
@@ -128,7 +125,7 @@ class Repository:
                 yield Commit(commit, parent, path)
 
     def files_at(self, commit: str, paths: Sequence[str]) -> Iterator[str]:
-        """The regular files in a commit at or below these paths. `.` means all files."""
+        """The regular files at or below these paths in a commit. `.` means all files."""
         below = () if "." in paths else paths
         with self._asking("ls-tree", "-r", "-z", commit, "--", *below) as output:
             for entry in _split(output):
@@ -152,11 +149,11 @@ class Repository:
                 text = answers.read(size) if is_wanted else None
                 for start in range(size if is_wanted else 0, size, _PIECE):
                     answers.read(min(_PIECE, size - start))
-                line = answers.read(1) and line  # the newline after the content
+                line = answers.read(1) and line  # reads the newline after the content
         self._in_time()
         if not line:
             raise HistoryEnds(_NOT_ALL)
-        # a file that is missing from the clone might contain a worker's policy, or the wanted version
+        # a file that is missing from the clone could contain a worker's policy or the required version
         if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
             raise HistoryEnds("the clone is partial: it does not contain the content of every commit")
         return text
@@ -178,7 +175,7 @@ class Repository:
                 raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
-            process.communicate()  # closes the pipes; otherwise, each commit would leave two open files
+            process.communicate()  # closes the pipes, so that open files do not accumulate
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()
@@ -207,7 +204,7 @@ class Repository:
 
 
 def _split(output: IO[bytes]) -> Iterator[bytes]:
-    """Split the output at null bytes while it arrives."""
+    """Split git's output at null bytes as it arrives."""
     remainder = b""
     while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
         *whole, remainder = (remainder + piece).split(b"\0")
@@ -220,7 +217,7 @@ _HEAD = "HEAD"
 
 
 class SpecSources(NamedTuple):
-    """How the current specs were read. Specs in commits are read in the same way."""
+    """The settings for reading the current specs, which also apply to specs in commits."""
 
     paths: Sequence[str]
     rule: NamespaceRule
@@ -232,8 +229,8 @@ def read_history(
 ) -> GitHistory:
     """Find the versions with these build IDs in the commits that changed the worker's spec.
 
-    The search stops at `ends` on the clock time.monotonic. `without_repository` is the reason that is
-    reported if there is no repository.
+    The search stops at `ends`, a time on the clock time.monotonic. If there is no repository, the result
+    contains the reason `without_repository`.
     """
     file = spec.document.source
     if file == STDIN:
@@ -281,22 +278,22 @@ class _Walk:
         self._sources = sources
         self._file = _below(repository, spec.document.source)
         self._build_ids: dict[Commit, str] = {}
-        """The build ID in each commit that was read. The second search reaches most of them again."""
+        """The build ID in each commit that was read. The second search needs most of these commits again."""
 
     def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
-        """The worker's spec as it last described each of these versions. The newest version comes first.
+        """The worker's spec for each of these versions, newest version first.
 
-        Connection and policy come from the last commit with the version, because changes to them affect a
-        live target. The names of variables come from the first commit. If only new versions use a changed
-        connection, the connection comes from the first commit too. Commits of the branch itself are
-        preferred, because they were deployed. A commit from a branch that was merged later may contain other
-        connections.
+        The connection and the policy come from the last commit with the version, because changes to them
+        affect a live target. The policy's `environment` comes from the first commit. If the policy applies
+        connection changes only to new versions, the connection comes from the first commit too. The branch's
+        own commits are preferred, because they were deployed: a commit from a branch that was merged later
+        may contain other connections.
         """
         missing = set(build_ids)
         for run in chain(self._runs(first_parents=True), self._runs(first_parents=False)):
             if run.build_id not in missing:
                 continue
-            # if branches were merged, the commit that is listed before this one may have another version
+            # after a merge, the commit listed before this one may contain another version
             commits = filter(None, (run.last, run.newest.id))
             workers = (self._worker_at(commit, run.newest.path) for commit in commits)
             last = next((worker for worker in workers if worker and worker.build_id == run.build_id), None)
@@ -346,7 +343,7 @@ class _Walk:
         return names.get(self._spec.worker_deployment)
 
     def _files_at(self, commit: str, path: str) -> Iterator[str]:
-        """The files in a commit below the current paths, or below the folders that were renamed to them."""
+        """The files in a commit below the current paths, or below these paths' earlier names."""
         file_today, file_then = PurePosixPath(self._file), PurePosixPath(path)
         tops = {file_then}
         for top in (_below(self._repository, name) for name in self._sources.paths if name != STDIN):
@@ -373,13 +370,13 @@ class _Walk:
         try:
             values = read_documents(text, budget)
         except YamlError:
-            return  # a broken file was never deployed
+            return  # an invalid file was never deployed
         for index, value in enumerate(values):
             if value is not None:
                 yield from kinds.without_lists(Document(path, index, value))
 
 
 def _below(repository: Repository, path: str) -> str:
-    """A path relative to the repository's root, or `.` if it is the root itself or outside the repository."""
+    """The path relative to the repository's root, or `.` for the root itself and paths outside of it."""
     resolved = Path(os.path.realpath(path))
     return str(resolved.relative_to(repository.root)) if resolved.is_relative_to(repository.root) else "."

@@ -26,12 +26,12 @@ from twgen.versioning.names import rollout_name
 APPLICATION_API = "argoproj.io/v1alpha1"
 USUAL_NAMESPACE = "argocd"
 _MOST_APPLICATIONS = 500
-"""The most applications that are read per check."""
+"""The maximum number of applications that are read per check."""
 _SHARES = 4
-"""Waiting for one application may take at most this fraction (1/4) of a check's time."""
+"""One application's read can take at most one fourth of a check's time."""
 
 Read = Callable[[str, Deadline], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Reads applications by the name in their objects' tracking annotation."""
+"""Reads applications by the application name in the tracking annotation of their objects."""
 
 
 async def with_skipped_hooks(
@@ -40,8 +40,8 @@ async def with_skipped_hooks(
     """Find the intents whose hooks Argo CD has skipped, and add them to the records.
 
     If an application cannot be read, its hooks do not count as skipped. `read` finds the applications with a
-    name, and raises StateUnavailable or OutOfTime. All reads together may take `seconds`, and each read a
-    fraction of that time. The next check reads the remaining applications.
+    name, and raises StateUnavailable or OutOfTime. All reads together can take at most `seconds`. The next
+    check reads the remaining applications.
     """
     asked = _asked(records, now)
     deadline, turns = Deadline(seconds), asyncio.Semaphore(AT_ONCE)
@@ -80,10 +80,10 @@ async def with_skipped_hooks(
 
 
 def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]:
-    """The intents whose hooks may have been skipped, by application, in the order in which to read them.
+    """The intents whose hooks may have been skipped, by application, in the order of the reads.
 
-    Anyone who may write intents can name any number of applications. The namespaces therefore take turns, and
-    each namespace starts with a different application every minute.
+    Anyone who is allowed to write intents can name any number of applications. Therefore, the namespaces take
+    turns, and each namespace starts with a different application every minute.
     """
     status_of = {status.worker: status for status in records.statuses}
     intents_of: defaultdict[str, list[Intent]] = defaultdict(list)
@@ -93,8 +93,8 @@ def _asked(records: RolloutsInCluster, now: datetime) -> dict[str, list[Intent]]
         since, status = records.jobless.get(worker), status_of.get(worker)
         if not (intent.has_hook and intent.argocd_name and since) or may_hook_come(since, now):
             continue
-        # if another client replaces the intent, tick's annotation is lost, and tick's rollout ends with
-        # ROLLOUT_ENDED
+        # if another client replaces the intent, the intent loses tick's annotation, and tick's rollout ends
+        # with ROLLOUT_ENDED
         is_idle = (
             is_of(status, intent)
             and status.reason != RoutingReason.ROLLOUT_ENDED
@@ -116,7 +116,7 @@ async def applications_called(
 ) -> Sequence[Mapping[str, Any]]:
     """Read the applications with this name from the cluster. Raises StateUnavailable or OutOfTime.
 
-    An application outside Argo CD's own namespace is tracked as <namespace>_<name>.
+    The tracking name of an application outside Argo CD's own namespace is <namespace>_<name>.
     """
     namespace, _, name = tracked_as.rpartition("_")
     query = {"fieldSelector": f"metadata.name={name}"}

@@ -1,6 +1,6 @@
-"""Reads from Kubernetes: paths and lists, one worker's objects, and the rollouts in all namespaces.
+"""Reads from Kubernetes: API paths and lists, one worker's objects, and the rollouts in all namespaces.
 
-The objects in one namespace can never prevent twgen from reading other namespaces.
+Objects in one namespace can never prevent twgen from reading other namespaces.
 """
 
 import asyncio
@@ -54,17 +54,16 @@ class ClusterReader:
         self.client = client
         self.deadline = deadline
         self.namespace = namespace
-        """A namespace to list even if it contains no spec, to find removed workers' Deployments. It may be
-        empty."""
+        """A namespace to list even without specs, to find removed workers' Deployments, or empty."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
         self._scaling: dict[str, asyncio.Task[tuple[Sequence[Autoscaler], str]]] = {}
 
     async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        """The Deployments of all workers in a namespace, by the label that contains the worker's name."""
+        """The Deployments of all workers in a namespace, by the value of the worker name label."""
         return await shared(self._listing, namespace, lambda: self._list(namespace))
 
     async def autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
-        """The Deployments' autoscalers in a namespace, and an error if some kinds could not be read."""
+        """The Deployments' autoscalers in a namespace, and an error if a kind could not be read."""
         return await shared(self._scaling, namespace, lambda: self._autoscalers(namespace))
 
     async def _autoscalers(self, namespace: str) -> tuple[Sequence[Autoscaler], str]:
@@ -96,7 +95,7 @@ class ClusterReader:
                 yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(deployments))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        # this is the only label in the selector, so that Deployments are found even if other labels were
+        # the selector contains no other label, so that twgen also finds Deployments whose other labels were
         # removed manually
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
@@ -117,10 +116,7 @@ class ClusterReader:
     async def pod_problems(
         self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
     ) -> Mapping[str, str]:
-        """Why the newest Pod of a version does not run, by build ID.
-
-        Versions without a problem are omitted.
-        """
+        """By build ID, why a version's newest Pod is not running. Versions without a problem are omitted."""
         if not deployments:
             return {}
         build_ids = {
@@ -132,7 +128,7 @@ class ClusterReader:
             pods = await self.client.pods(spec.namespace, selector, self.deadline)
         except Forbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN.format("pods"))
-        # Pods of the same second are also sorted by name, so that every call chooses the same Pod
+        # Pods created in the same second are sorted by name, so that every call chooses the same Pod
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {
             build_ids[label]: pod
@@ -162,15 +158,15 @@ class ClusterReader:
 
 
 def _autoscaler(kind: str, item: Manifest) -> Autoscaler | None:
-    """The object as a Deployment's autoscaler.
+    """Convert an object to a Deployment's autoscaler.
 
-    None if its target is not a Deployment, KEDA owns it, or it is being deleted.
+    Returns None if the object's target is not a Deployment, KEDA owns the object, or it is being deleted.
     """
     target_kind, target = (value_at(item, "spec", "scaleTargetRef", field) for field in ("kind", "name"))
     owners = value_at(item, "metadata", "ownerReferences") or ()
     is_owned = any(owner.get("kind") == SCALED_OBJECT.kind for owner in owners)
     is_going = value_at(item, "metadata", "deletionTimestamp")
-    # KEDA's default kind is Deployment
+    # if a ScaledObject omits the target's kind, KEDA uses Deployment
     if target_kind not in {None, "Deployment"} or not target or is_owned or is_going:
         return None
     return Autoscaler(kind, item["metadata"]["name"], str(target))
@@ -191,10 +187,7 @@ def _replay_run(job: Manifest) -> ReplayRun:
 async def read_gate_input(
     spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
 ) -> bytes | None:
-    """The input of a worker's gate, or None if there is no input.
-
-    It comes from the spec, or from a ConfigMap or a Secret.
-    """
+    """The input of a worker's gate, from the spec, a ConfigMap or a Secret, or None if there is no input."""
     gate = spec.rollout.gate
     if not gate or not gate.input_from:
         return None if not gate or gate.input is None else json.dumps(gate.input).encode()
@@ -212,7 +205,7 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """Why a Pod does not run, in the words of the Pod's status, or empty if no problem is known.
+    """Why a Pod is not running, according to the Pod's status, or empty if no problem is known.
 
     The text continues a sentence that begins with "its newest Pod", for example
     `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
@@ -226,7 +219,7 @@ def pod_problem(pod: Manifest) -> str:
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
         waiting = dict(state.get("waiting") or {})
         if waiting.get("reason") == "CrashLoopBackOff":
-            waiting.pop("message", None)  # it counts seconds, so every read would look like a change
+            waiting.pop("message", None)  # the message contains a back-off time that changes between reads
         waits = f"waits{_why(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_why(last, f'exit code {code}')}"
@@ -258,7 +251,7 @@ async def read_path(
     may_be_absent: bool = False,
     **how: Any,
 ) -> Mapping[str, Any]:
-    """Read the object or list at a path. The arguments `how` are for `client.ask`.
+    """Read the object or list at a path. `how` contains further arguments for `client.ask`.
 
     The result is empty if the object does not exist and `may_be_absent` is true.
     """
@@ -285,11 +278,11 @@ def owners_of(item: Mapping[str, Any]) -> frozenset[str]:
 
 _PAGE, _PAGE_OF_METADATA = 50, 500
 _OF_A_PAGE = Limits(text_bytes=12 * 2**20, bytes=12 * 2**20, nodes=600_000)
-"""A page must have room for one ConfigMap. A ConfigMap has at most 1.5 MiB, but up to 9 MiB as JSON, because
-`<` is escaped as six bytes."""
+"""The limits of a page, which must have room for one ConfigMap. A ConfigMap of 1.5 MiB (the maximum) can take
+9 MiB as JSON, because `<` is escaped as six bytes."""
 _OF_A_NAMESPACE = 8 * _OF_A_PAGE.bytes
 _LEAST = 2**12
-"""Each object counts as at least this many bytes, which also limits the number of objects in a namespace."""
+"""The number of bytes that an object counts as at least. It limits the number of objects in a namespace."""
 
 
 async def rollout_objects(  # noqa: PLR0913 - each is a part of the request
@@ -303,9 +296,9 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the request
 ) -> AsyncIterator[Manifest]:
     """Read the objects with the rollout label in a namespace (empty for all namespaces), page by page.
 
-    If a page is too large, it is read again with half as many objects. An object that is too large is
-    skipped, and so is the rest of a namespace that contains too much. `skip` is called with a sentence about
-    each of them. Raises StateUnavailable or OutOfTime.
+    If a page is too large, it is read again with half as many objects. If an object is too large, it is
+    skipped. If a namespace contains too much data, its remaining objects are skipped. `skip` is called with a
+    sentence about each skipped object or namespace. Raises StateUnavailable or OutOfTime.
     """
     path = path_of("batch/v1" if kind == "Job" else "v1", kind, namespace)
     most = size = _PAGE_OF_METADATA if only else _PAGE
@@ -332,8 +325,8 @@ async def rollout_objects(  # noqa: PLR0913 - each is a part of the request
             left_out.append(f"metadata.namespace!={full}")
             skip(
                 f"namespace {full}: its {kind}s with the label {ROLLOUT} have more than"
-                f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen leaves out the rest: delete those that"
-                " do not belong to rollouts"
+                f" {_OF_A_NAMESPACE // 2**20} MiB, so twgen skips the rest: delete {kind}s that do not belong"
+                " to rollouts"
             )
         query["fieldSelector"] = ",".join(left_out)
         query["continue"] = value_at(page, "metadata", "continue") or ""
@@ -356,7 +349,7 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 ) -> dict[str, Any]:
     page = await read_path(client, path, deadline, query, only=only, budget=budget)
     if only and isinstance(items := page.get("items"), list):
-        # items that contain only metadata have a different kind
+        # in a list of metadata, the items have a different kind
         page = {**page, "items": [{"metadata": value_at(item, "metadata")} for item in items]}
     return {**page, "items": listed(path, page)}
 
@@ -364,7 +357,7 @@ async def _page(  # noqa: PLR0913 - each is a part of a request
 async def _names(
     client: KubernetesClient, path: str, query: Mapping[str, str], deadline: Deadline
 ) -> dict[str, Any]:
-    """Read only the `names` of a page's objects, to report these objects and continue with the next page."""
+    """Read only the names of a page's objects, so that they can be reported before the next page is read."""
     with suppress(Unreadable):
         page = await _page(client, path, query, deadline, Budget(_OF_A_PAGE), only=Part.METADATA)
         names = [f"{_namespace(item)}/{item['metadata']['name']}" for item in page["items"]]
@@ -390,7 +383,7 @@ async def list_rollouts(
     intents: list[Mapping[str, Any]] = []
     requests: dict[tuple[str, str], str] = {}
     versions: dict[tuple[str, str], str] = {}
-    # skipped objects are not reported here, because each check lists and reports them too
+    # skipped objects are not reported here, because every check reports them anyway
     async for item in rollout_objects(
         client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA
     ):
@@ -416,5 +409,5 @@ async def list_rollouts(
 
 
 def _worker_of(item: Mapping[str, Any]) -> tuple[str, str]:
-    """The key that an intent and its status share: the namespace and the rollout label."""
+    """The namespace and the rollout label, which are the same for an intent and its status."""
     return item["metadata"]["namespace"], str(value_at(item, "metadata", "labels", ROLLOUT))

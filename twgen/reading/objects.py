@@ -1,4 +1,4 @@
-"""Reads objects from a cluster by kind: objects attached to versions, and objects to import."""
+"""Reads objects from a cluster by kind: objects that are attached to versions, and objects to import."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from twgen.versioning.pod_references import referenced_objects
 async def attached_objects(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> list[AttachedInCluster]:
-    """The live objects that twgen attached to a worker's versions, of the kinds in the worker's intent."""
+    """The live objects of the intent's kinds that twgen attached to the worker's versions."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     labels = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
     objects = []
@@ -44,7 +44,7 @@ async def read_attached(
 ) -> dict[str, AttachedRead]:
     """The live objects of these kinds that twgen attached to versions, by namespace.
 
-    Each kind needs one LIST request. If the account may not list a kind, the other kinds are still read.
+    Each kind needs one LIST request. If the account cannot list a kind, the other kinds are still read.
     """
     read_by_namespace = {}
     for namespace, kinds in sorted(kinds_by_namespace.items()):
@@ -69,7 +69,7 @@ async def _objects_of_kind(
             return []  # the kind's CustomResourceDefinition is not installed
         api_version = str(value_at(group, "preferredVersion", "groupVersion"))
     path = path_of(api_version, kind.kind, namespace)
-    # twgen guesses the plural of kinds that the operator adds, so a path that does not exist is an error
+    # for kinds from the operator's list, twgen guesses the plural, so a path that does not exist is an error
     query = {"labelSelector": ",".join(f"{name}={text}" for name, text in labels.items())}
     answer = await read_path(client, path, deadline, query, may_be_absent=kind in KINDS)
     return [
@@ -101,9 +101,9 @@ class ToImport(NamedTuple):
 
     documents: list[Document]
     absent: list[str]
-    """The controller's kinds that the API server does not have."""
+    """The controller's kinds that the API server does not serve."""
     unread: list[str]
-    """The errors for objects that belong to a named Deployment but could not be read."""
+    """The errors for the named Deployments' objects that could not be read."""
 
 
 async def objects_to_import(
@@ -111,8 +111,8 @@ async def objects_to_import(
 ) -> ToImport:
     """Read the controller's objects, all versions' Deployments, and the named Deployments with their objects.
 
-    Raises StateUnavailable if a named Deployment does not exist, or if it or one of the controller's objects
-    cannot be read.
+    Raises StateUnavailable if a named Deployment does not exist, or if a named Deployment or one of the
+    controller's objects cannot be read.
     """
     objects: list[Mapping[str, Any]] = []
     absent: list[str] = []
@@ -158,7 +158,7 @@ async def _objects_of(
         try:
             found = await read_config_map(client, namespace, name, deadline)
         except Forbidden as error:
-            unread.append(f"values of ConfigMap {name} are not known: {error}")
+            unread.append(f"the values in ConfigMap {name} are unknown: {error}")
             continue
         objects += [{**found, "apiVersion": "v1", "kind": "ConfigMap"}] if found else []
     return objects, unread
@@ -167,7 +167,7 @@ async def _objects_of(
 async def _of_kind(
     client: KubernetesClient, namespace: str, kind: str, deadline: Deadline
 ) -> Sequence[Mapping[str, Any]] | None:
-    """The objects of a kind, under any name of the kind, or None if the API server does not have the kind."""
+    """The objects of a kind under all of its names, or None if the API server does not serve the kind."""
     objects_by_name: dict[str, Mapping[str, Any]] | None = None
     for name_of_kind in names_of_kind(kind):
         path = path_of(CONTROLLER_API, name_of_kind, namespace)

@@ -41,19 +41,18 @@ _ENDED = {"Succeeded", "Failed"}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _BY_TICK = "`twgen tick` begins it within seconds if its OperatorConfig sets tick.rollouts to true"
 _OF_A_NAMESPACE = Limits(remedy="twgen does not read the other rollouts in this namespace")
-"""Limits how much is read per namespace, so that one namespace cannot use up the time and memory for the
-others."""
+"""The limits per namespace, so that one namespace cannot use up the time and memory for other namespaces."""
 
 
 async def read_intent(
     client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent with this name and hash (any hash if empty), or None if it does not exist.
+    """The intent with this name and hash, or None if it does not exist. An empty hash matches any intent.
 
     Raises InvalidInput if the intent was edited manually.
     """
     manifest = await read_config_map(client, namespace, name, deadline)
-    # an intent with another hash is not parsed, because another twgen release may have written it
+    # an intent with a different hash is not parsed, because another twgen release may have written it
     annotated = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     is_wanted = not annotated or intent_hash in {"", annotated}
     return parse_intent(manifest) if manifest and is_wanted else None
@@ -70,7 +69,7 @@ async def read_rollout_status(
 async def read_reported(
     client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> tuple[tuple[PendingRequest, ...], Mapping[str, str]]:
-    """People's requests, in the order in which twgen answers them, and the status's entries."""
+    """People's requests, in the order in which twgen answers them, and the data of the status ConfigMap."""
     name = rollout_status_name(intent.worker)
     manifest = await read_config_map(client, intent.namespace, name, deadline)
     requests = tuple(pending for pending in parse_pending(manifest) if not pending.is_ignored)
@@ -106,16 +105,13 @@ class RolloutReader:
     """Reads from the cluster whether a rollout may continue. Every method may raise the client's errors."""
 
     def __init__(self, client: KubernetesClient, intent: Intent, *, in_place_of_hook: bool = False) -> None:
-        """`in_place_of_hook` means that the rollout replaces a skipped hook.
-
-        It stops if the hook gets a Job.
-        """
+        """With `in_place_of_hook`, the rollout replaces a skipped hook, and stops if the hook gets a Job."""
         self._client, self._intent, self._in_place_of_hook = client, intent, in_place_of_hook
         self._alone_at = ""
-        """The intent's resource version when a read first found no earlier rollout, or empty before that."""
+        """The intent's resource version when a read first found no earlier rollout, or empty until then."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
-        """Read whether the intent has changed, and whether an earlier rollout still runs."""
+        """Read whether the intent has changed, and whether an earlier rollout is still running."""
         intent, name = self._intent, rollout_name(self._intent.worker)
         jobs, pods = list[Mapping[str, Any]](), list[Mapping[str, Any]]()
         own_job: Mapping[str, Any] | None = None
@@ -151,8 +147,8 @@ class RolloutReader:
     ) -> tuple[Mapping[str, Any] | None, list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """This intent's newest Job, the worker's other Jobs, and the running Pods of those other Jobs.
 
-        An intent has two Jobs if it was rendered again with another image. All their Pods agree on which Job
-        is newer. A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
+        If an intent was rendered again with another image, it has two Jobs, and all Pods agree on the newer
+        one. A Pod of the older Job finds itself among the older Pods, so it waits until it is stopped.
         """
         namespace, selected = self._intent.namespace, {"labelSelector": rollout_selector(self._intent.worker)}
         jobs = await read_list(self._client, path_of("batch/v1", "Job", namespace), deadline, selected)
@@ -164,7 +160,7 @@ class RolloutReader:
             pod
             for pod in pods
             if value_at(pod, "status", "phase") not in _ENDED
-            # a rollout in place of a hook has no Pod
+            # a rollout that replaces a skipped hook has no Pod of its own
             and (
                 self._in_place_of_hook
                 or not (self._has_intent(pod) and (not newest or owners_of(pod) <= {uid}))
@@ -184,8 +180,7 @@ class RolloutsInCluster(NamedTuple):
     """The statuses that rollouts wrote, sorted by worker. If all Jobs of an unfinished rollout have ended,
     the rollout's status here says so."""
     shown: tuple[RolloutStatus, ...]
-    """The statuses for people, and for programs that follow rollouts. They include rollouts that have not
-    begun."""
+    """The statuses for people and for programs that watch rollouts. They include pending rollouts."""
     unusable: tuple[str, ...]
     """The errors for intents that cannot be carried out, and for statuses and Jobs that cannot be read."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
@@ -193,7 +188,7 @@ class RolloutsInCluster(NamedTuple):
     jobless: Mapping[str, datetime] = {}
     """The workers whose intent needs a Job but has none, with the time of the intent's last change."""
     skipped: frozenset[str] = frozenset()
-    """The workers in `jobless` whose hook Argo CD has skipped. It is empty if that was not checked."""
+    """The workers in `jobless` whose hook Argo CD has skipped, or empty if hooks were not checked."""
 
 
 def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
@@ -218,7 +213,7 @@ async def rollouts_in_cluster(
     jobs: list[Mapping[str, Any]] | None = None
     unusable: list[str] = []
     try:
-        # Jobs are read before statuses: a Job that had ended by then had already written its status
+        # Jobs are read before statuses, because a Job writes its last status before it ends
         jobs = oldest_first(
             [job async for job in rollout_objects(client, "Job", namespace, deadline, unusable.append)]
         )
@@ -266,7 +261,7 @@ def _has_job(intent: Intent, own_jobs: Sequence[Mapping[str, Any]], applied: Map
 
 
 def _is_over(hook: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
-    """Whether a hook ended before its intent was recreated. A full sync recreates the hook too."""
+    """Whether a hook's Job ended before its intent was recreated. A full sync recreates the hook too."""
     return bool(end_of_job(hook)) and is_older(hook, intent)
 
 
@@ -282,7 +277,7 @@ async def _config_maps(
         if budget.is_spent:
             continue
         try:
-            if "phase" in (item.get("data") or {}):  # intents have the same label as statuses
+            if "phase" in (item.get("data") or {}):  # intents and statuses have the same label
                 statuses.append(parse_rollout_status(item, budget))
             else:
                 intents.append(intent := parse_intent(item, budget))
@@ -296,7 +291,7 @@ async def _config_maps(
 
 
 async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: Deadline) -> list[str]:
-    """The names of the workers that have a rollout in a namespace."""
+    """The names of the workers with a rollout in a namespace."""
     listing = rollout_objects(client, "ConfigMap", namespace, deadline, lambda _: None, only=Part.METADATA)
     return sorted({str(value_at(item, "metadata", "labels", ROLLOUT)) async for item in listing})
 
@@ -304,10 +299,7 @@ async def names_of_rollouts(client: KubernetesClient, namespace: str, deadline: 
 def _grouped(
     jobs: Iterable[Mapping[str, Any]], of_metadata: str, name: str
 ) -> Mapping[str, list[Mapping[str, Any]]]:
-    """Group Jobs by `NAMESPACE/VALUE`, where VALUE is a label or an annotation.
-
-    Groups keep the Jobs' order.
-    """
+    """Group Jobs by `NAMESPACE/VALUE`, where VALUE is a label or an annotation, and keep their order."""
     groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for job in jobs:
         if value := value_at(job, "metadata", of_metadata, name):
@@ -316,7 +308,7 @@ def _grouped(
 
 
 def _changed(manifest: Mapping[str, Any]) -> datetime:
-    """When the intent's field manager last changed the intent. The hash has not changed since then."""
+    """When a field manager that owns the intent's hash last wrote the intent. The hash is unchanged since."""
     return max(holders_wrote_at(manifest["metadata"], INTENT_HASH), default=created_at(manifest) or _LONG_AGO)
 
 
@@ -386,9 +378,9 @@ def _ended(
 def _with_its_jobs(
     status: RolloutStatus, own_jobs: Sequence[Mapping[str, Any]], intent: Intent | None
 ) -> RolloutStatus:
-    """The rollout's status. If no Job continues the rollout, the result says so.
+    """The rollout's status. If no Job continues the rollout, the returned status says so.
 
-    A Job that was killed cannot have written this itself.
+    A Job that was killed could not write this into the status itself.
     """
     ends = [end for job in own_jobs if (end := end_of_job(job))]
     has_no_job = intent is not None and (intent.is_by_tick or intent.is_rolled_out_by_hand)

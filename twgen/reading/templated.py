@@ -29,7 +29,7 @@ from twgen.yaml.source import DEFAULT, Budget, YamlError
 _MOST_SECONDS = 30.0
 _MOST_READ = 65_536
 _LONGEST_MESSAGE = 2000
-"""How many characters of a program's error message are shown."""
+"""The maximum length of a program's error message in twgen's own message."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
 """Messages that Go's runtime prints when it runs out of memory."""
 _REMOTE = (
@@ -48,11 +48,11 @@ _INSTEAD = {
         " `helm template`"
     ),
 }
-"""Advice by a part of kustomize's message."""
+"""The remedy for each known error of kustomize, by a part of its message."""
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
-"""The comment in which helm writes the name of a document's template."""
+"""The comment in helm's output that names a document's template."""
 _DOCUMENT_LINE = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
 _TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
 _OBJECT = re.compile(r"[A-Za-z0-9]+ [-A-Za-z0-9./:]+")
@@ -61,15 +61,15 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
 OPTIONAL = "?"
-"""The prefix of a value file that may be missing."""
+"""The prefix that marks a value file as optional."""
 
 
 class NotRendered(InvalidInput):
-    """kustomize or helm failed for a folder. The corresponding error for files is YamlError."""
+    """kustomize or helm could not render a folder. The corresponding error for files is YamlError."""
 
 
 class Input(NamedTuple):
-    """How to read a folder: as files, or rendered. Only `kind` and `root` also apply without Helm."""
+    """Whether and how to render a folder. All fields except `kind` and `root` only apply to Helm."""
 
     kind: str = DIRECTORY
     release: str = ""
@@ -77,17 +77,17 @@ class Input(NamedTuple):
     values: str = ""
     namespace: str = ""
     kube_version: str = ""
-    """The cluster's version. If it is empty, helm uses its default."""
+    """The cluster's Kubernetes version, or empty for helm's default."""
     api_versions: tuple[str, ...] = ()
-    """The cluster's API versions, in addition to Kubernetes's own."""
+    """The cluster's API versions in addition to Kubernetes's built-in versions."""
     root: str = ""
-    """The checkout whose files may be read. If empty, it is the Git repository, or else the folder."""
+    """The checkout whose files can be read. Empty means the folder's Git repository, or else the folder."""
 
 
 def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
     """Read the documents under the paths. Raises InvalidInput if they cannot be read or rendered.
 
-    `ledgers` also reads the ledger next to each file. For stdin, this is the ledger in the working directory.
+    With `ledgers`, this includes the ledger next to each file, and for stdin, the working directory's ledger.
     """
     if settings.kind == DIRECTORY:
         nearby = [ledger_folder(path) for path in paths if ledgers and not is_folder(path)]
@@ -108,7 +108,7 @@ def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledge
 
 
 def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
-    """Render a folder, given its full path, and read the output. Raises InvalidInput if that fails."""
+    """Render the folder with this full path, and read the output. Raises InvalidInput if rendering fails."""
     program = settings.kind.lower()
     try:
         text = _rendered(settings, folder)
@@ -137,16 +137,13 @@ def _read_rendered(settings: Input, folder: str, sources: Sources) -> Documents:
 
 
 def _source(program: str, number: int, *places: str) -> str:
-    """The source of a rendered document, for messages.
-
-    The document is not in a file, so the source contains the document's template and object.
-    """
+    """The source of a rendered document for messages, with the document's template and object."""
     known = ", ".join(filter(None, places))
     return f"{RENDERED_BY}{program}, document {number}{f' ({known})' if known else ''}"
 
 
 def _object(value: Any) -> str:
-    """The object in a document, such as `WorkerDeployment shop/payments`, or empty without a usable name."""
+    """A document's kind and name, such as `WorkerDeployment shop/payments`, or empty without a valid name."""
     name, namespace = (value_at(value, "metadata", field) for field in ("name", "namespace"))
     if not is_marked(value) or not isinstance(name, str):
         return ""
@@ -157,7 +154,8 @@ def _object(value: Any) -> str:
 def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
     """Find the file and line for a message about a rendered document or a failed render.
 
-    Also returns the message without this location. Helm's paths begin with the chart's name.
+    Also returns the message without this location. The first part of a path in Helm's messages is the chart's
+    name, not a folder.
     """
     match, number = _DOCUMENT_LINE.fullmatch(line), "1"
     known, why = match.groups() if match else (None, line)
@@ -174,7 +172,7 @@ def in_file(settings: Input, folder: str, line: str) -> tuple[str, int, str]:
 
 
 def _rendered(settings: Input, folder: str) -> str:
-    import resource  # only here, because most runs read only files
+    import resource  # imported here, because most runs do not render
     import tempfile
 
     from twgen.clients.programs import program_on_path
@@ -199,9 +197,9 @@ def _rendered(settings: Input, folder: str) -> str:
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
         exit_status = _run([*command, *arguments], folder, private, name)
         output, complaint = Path(private, "output"), Path(private, "complaint")
-        # if the program ran out of memory, Go's stack traces follow the first empty line
+        # if the program ran out of memory, the text after the first empty line contains only Go stack traces
         errors = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
-        # before the error, kustomize prints warnings about old fields
+        # kustomize prints warnings about deprecated fields before the error
         at = max(0, f"\n{errors}".find("\nError: "))
         errors = f"{errors[at:]} {errors[:at]}"[:_LONGEST_MESSAGE]
         message = (
@@ -211,8 +209,8 @@ def _rendered(settings: Input, folder: str) -> str:
             message = message.replace(_VALUES.format(at), name_of_file)
         if exit_status == confined.CANNOT:
             raise InvalidInput(
-                f"this system cannot isolate {name} ({message}): that needs Linux with Landlock and seccomp;"
-                f" or run {name} yourself and pipe its output into `twgen render -`"
+                f"this system cannot isolate {name} ({message}): use Linux with Landlock and seccomp, or run"
+                f" {name} yourself and pipe its output into `twgen render -`"
             )
         most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
         if output.stat().st_size >= most:
@@ -285,18 +283,18 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
         content = _value_file(name, file)
         size += len(content or b"")
         if size > DEFAULT.bytes:
-            raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: use fewer files")
+            raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in total: use fewer files")
         if content is None:
             if written != name:
                 continue
-            message = f"value-files: there is no file {quoted(name)} in the folder of the chart"
+            message = f"value-files: there is no file {quoted(name)} in the chart's folder"
             raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
-        # the file is copied, because helm splits its argument at commas, and downloads anything that looks
-        # like a URL
+        # the file is copied to a safe name, because helm splits the argument at commas and downloads from
+        # anything that looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
     if settings.values:
-        # the file is named like the option, because helm's errors contain the file's name
+        # the file has the option's name, because helm's errors contain the file's name
         Path(private, "--values").write_bytes(os.fsencode(settings.values))
         yield f"--values={private}/--values"
     yield from ("--", settings.release or "release-name", folder)

@@ -1,4 +1,4 @@
-"""Reads the world: the workers' current state on the servers."""
+"""Reads the world: the current state of workers in Temporal and Kubernetes."""
 
 import asyncio
 from asyncio import Task, TaskGroup
@@ -34,34 +34,34 @@ class Reading:
 
     temporal: TemporalReader
     cluster: ClusterReader | None
-    """None if no cluster is read. Nothing is then known about Deployments."""
+    """The reader for Kubernetes, or None if no cluster is read and Deployments are unknown."""
     now: datetime
     for_routing: bool
-    """Whether to read the input for decisions about traffic, and facts that only people need.
+    """Whether to also read the input for routing decisions, and facts that are only shown to people.
 
     The input for a render is always read: versions, and open workflows on versions that may be removed.
     """
     read_at: datetime
-    """The time of the read on this machine's clock. `now` may be another time that a person chose."""
+    """The time of the read on this machine's clock, while `now` may be a time that a person chose."""
     goes_on: bool = False
-    """Whether a rollout continues after this read. If so, a read that only explains a wait may fail."""
+    """Whether a rollout continues after this read, even if reads that only explain a wait fail."""
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None" = None
-    """The Prometheus servers that a worker may use. If it is None, Prometheus metrics cannot be read."""
+    """Returns the Prometheus servers that a worker can use. None means that Prometheus cannot be read."""
     progress: Iterator[object] = iter(())
-    """Advances by one item for each worker that was read."""
+    """An iterator that advances by one item for each worker that was read."""
     autoscalers: bool = False
-    """Whether to read the Deployments' autoscalers too. Only people need them."""
+    """Whether to read the Deployments' autoscalers too, which are only shown to people."""
 
     @property
     def for_people(self) -> bool:
-        """Whether people see the result. Facts that only explain the state are then read too."""
+        """Whether people see the result, so that facts that only explain the state are read too."""
         return self.for_routing and not self.goes_on
 
 
 async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
     """Read the state of all workers in Temporal and Kubernetes concurrently.
 
-    If reads fail, this raises the first error, StateUnavailable or OutOfTime.
+    If reads fail, this raises the first error, which is StateUnavailable or OutOfTime.
     """
     cluster = reading.cluster
     reading.temporal.require_credentials(specs)
@@ -79,7 +79,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
 
 
 async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[Unread]]:
-    """Same as `read_world`, but also return the workers that cannot be read, with the reasons."""
+    """Read all workers like `read_world`, but return workers that cannot be read, with the reasons."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
         reading.temporal.require_credentials([spec])
@@ -103,7 +103,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
 
 
 async def _read_worker(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
-    """Read everything about a worker. Errors are raised inside an ExceptionGroup."""
+    """Read a worker's complete state. Errors are raised inside an ExceptionGroup."""
     worker = await _read_further(spec, await _read_versions(spec, reading), reading)
     next(reading.progress, None)
     return worker
@@ -119,7 +119,7 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
         if cluster and reading.autoscalers:
             scaling = group.create_task(cluster.autoscalers(spec.namespace))
     deployment, live = describing.result(), listing.result() if listing else None
-    # if a worker is neither known nor deployed, it is new, and waiting would not help
+    # if a worker is neither known to Temporal nor deployed, it is new, and waiting would not help
     if not deployment and (live is None or live) and await temporal.wait_until_remembered():
         deployment = await temporal.deployment(spec, for_routing=reading.for_routing)
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, deployment, live)
@@ -207,7 +207,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 def _measuring(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, since: datetime | None
 ) -> Measuring | None:
-    """The measuring of the target since its ramp began, or None if the start time is unknown."""
+    """The settings for measuring the target since its ramp began, or None if that time is unknown."""
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
@@ -220,7 +220,7 @@ def _measuring(
 async def _gate_runs(
     spec: WorkerSpec, world: WorkerWorld, reading: Reading, names: tuple[tuple[str, str], ...]
 ) -> tuple[GateRun, ...]:
-    """The runs of these gates. If a run has a different workflow type, the next attempt is read too."""
+    """Read the runs of these gates. If a run has an unexpected workflow type, read the next attempt too."""
     asked, runs = set(names), tuple[GateRun, ...]()
     while names and world.temporal:
         runs += tuple(filter(None, await all_of([reading.temporal.gate_run(spec, *name) for name in names])))
@@ -236,7 +236,7 @@ async def _gate_runs(
 
 
 async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:
-    """The result of a read that only explains a wait. If the read fails, a rollout continues without it."""
+    """Wait for a read that only explains a wait. If it fails, a rollout continues without the result."""
     try:
         return await asking
     except TwgenError:

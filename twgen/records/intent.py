@@ -37,59 +37,55 @@ _SPECS = "specs.yaml"
 _BY_JOB = "applied by the Job"
 _BY_TICK = "taken over by tick"
 TAKEN_BACK = "by its hook"
-"""The value that replaces the hash in `taken_over` once the hook's Job exists."""
+"""The value that replaces the hash in `taken_over` when the hook's Job exists."""
 _MOST_WARNINGS = 100
-"""The most warnings in an intent. There is a limit because each warning becomes an Event."""
+"""The maximum number of warnings in an intent, because each warning becomes an Event."""
 
 
 @dataclass(frozen=True)
 class Intent:
-    """The goal of a rollout, and the identity that makes its changes.
-
-    It contains no secret, commit or time.
-    """
+    """The goal of a rollout, and the manager identity for its changes, without secrets, commits or times."""
 
     namespace: str
     worker: str
     identity: str
     target: str
-    """The build ID that was rendered. Another twgen release may compute a different one."""
+    """The build ID that the render computed. Another twgen release may compute a different build ID."""
     documents: tuple[Mapping[str, Any], ...]
-    """The worker, its connection, its policy (if it has one) and its attached templates."""
+    """The documents of the worker, its connection, its policy if it has one, and its attached templates."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """The render's warnings. They are not part of the hash."""
+    """The render's warnings, which are not part of the hash."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
-    """The kinds of the objects that are or were attached to the worker's versions. They are not part of the
-    hash."""
+    """The kinds of objects that are or were attached to the worker's versions. Not part of the hash."""
     has_hook: bool = field(default=False, compare=False)
-    """Whether an Argo CD hook carries out the intent. The hook, not the sync, then applies the autoscalers.
-    This is not part of the hash."""
+    """Whether an Argo CD hook carries out the intent, and applies the autoscalers instead of the sync. Not
+    part of the hash."""
     tick_takes_over: bool = field(default=False, compare=False)
-    """Whether `twgen tick` takes over the intent if Argo CD skips its hook. It is not part of the hash."""
+    """Whether `twgen tick` takes over the intent if Argo CD skips its hook. Not part of the hash."""
     requests: tuple[Verb, ...] = field(default=(), compare=False)
-    """The requests that its Job accepts, in addition to requests that slow the rollout down. They are not
+    """The requests that the intent's Job accepts, in addition to requests that slow the rollout down. Not
     part of the hash."""
     prometheus: tuple[PrometheusServer, ...] = ()
-    """The Prometheus servers that the worker's metrics name. The render was allowed to use them."""
+    """The Prometheus servers that the worker's metrics name and that the render was allowed to use."""
     is_for_tick: bool = False
-    """Whether its driver is Tick. No Job is then rendered."""
+    """Whether the intent's driver is Tick, so that no Job is rendered."""
     uid: str = field(default="", compare=False)
-    """The UID of the ConfigMap, or empty if it is not in a cluster."""
+    """The ConfigMap's UID, or empty if the ConfigMap is not in a cluster."""
     application: str = field(default="", compare=False)
-    """The Argo CD application that tracks the ConfigMap, if there is one."""
+    """The Argo CD application that tracks the ConfigMap, or empty if none does."""
     plan_hash: str = field(default="", compare=False)
-    """The hash of the plan from which it was rendered, if it is known."""
+    """The hash of the rendered plan, or empty if it is unknown."""
     is_paused: bool = field(default=False, compare=False)
     """Whether the annotation `twgen.io/paused` is set."""
     taken_over: str = field(default="", compare=False)
-    """The hash of the intent that tick took over from a skipped hook. If the intent's own hash differs, this
-    has no effect."""
+    """The hash of the intent that tick took over from a skipped hook. It has no effect if the intent's own
+    hash differs."""
 
     @property
     def argocd_name(self) -> str:
         """The application as an argument of the `argocd` command, or empty if there is no valid name."""
-        # it is NAMESPACE/NAME, or NAME in Argo CD's own namespace; anyone may annotate the intent, so the
-        # parts are checked
+        # the argument is NAMESPACE/NAME, or NAME in Argo CD's own namespace. The parts are checked, because
+        # anyone who can write the intent can set its annotations
         parts = self.application.split("_")
         return "/".join(parts) if len(parts) <= 2 and all(map(is_dns_name, parts)) else ""
 
@@ -101,12 +97,12 @@ class Intent:
 
     @cached_property
     def caller(self) -> Caller:
-        """The caller for planning when the intent is carried out."""
+        """The caller for a plan that carries out the intent."""
         return Caller(self.identity, forced=True, drives=True)
 
     @property
     def is_rolled_out_by_hand(self) -> bool:
-        """Whether the policy's driver is None: a person or CI changes the traffic, not a Job."""
+        """Whether the policy's driver is None, so that a person or CI changes the traffic."""
         return any(value_at(document, "spec", "driver") == Driver.NONE.value for document in self.documents)
 
     @property
@@ -116,19 +112,16 @@ class Intent:
 
     @property
     def is_taken_over(self) -> bool:
-        """Whether tick carries out the intent instead of its hook.
-
-        If the hook runs later, the hook takes the intent back.
-        """
+        """Whether tick carries out the intent instead of its hook, until the hook runs."""
         return self.has_hook and self.taken_over == self.hash
 
     @cached_property
     def hash(self) -> str:
-        """A SHA-256 in hex digits. It changes if the rollout's goal changes."""
+        """A SHA-256 hash in hex digits, which changes if the rollout's goal changes."""
         content: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
-        if self.prometheus:  # an edit could redirect credentials, so the hash must reveal it
+        if self.prometheus:  # hashed, because an edit could redirect credentials
             content.append(_lines_of(self.prometheus))
-        if self.is_for_tick:  # so that an earlier Job of the same rollout ends
+        if self.is_for_tick:  # hashed, so that an earlier Job of the same rollout ends
             content.append(Driver.TICK.value)
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -140,7 +133,7 @@ def intent_of(
     attached_kinds: Iterable[GroupKind] = (),
     prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
-    """Make the intent for a spec. `prometheus` lists the servers that the worker's metrics may use."""
+    """Make the intent for a spec. `prometheus` lists the servers that the worker's metrics can use."""
     attached = (resource.document for resource in spec.attached)
     sources = (spec.document, spec.connection.document, spec.policy.document, *attached)
     first = tuple(warnings)
@@ -160,7 +153,7 @@ def intent_of(
 
 
 def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[PrometheusServer, ...]:
-    """The usable Prometheus servers that the worker's metrics name, as an intent records them."""
+    """The usable Prometheus servers that the worker's metrics name, in the form that an intent records."""
     metrics = spec.policy.analysis.metrics if usable and spec.policy.analysis else ()
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
@@ -168,7 +161,8 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     from twgen.records.operator_config import MOST_SERVERS, server_of_intent
 
     meant = [server for server in usable if server.name in names]
-    # a metric without a server name uses the only server; if there are several, the metric must fail
+    # a metric without a server name uses the only server. If there are several servers, all of them are
+    # recorded, so that the metric fails
     meant += [server for server in usable if "" in names and server.name not in names]
     return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
 
@@ -231,7 +225,7 @@ def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
 
 
 class UnusableIntent(InvalidInput):
-    """An intent cannot be carried out. `intent` holds the part that could be read."""
+    """An intent cannot be carried out. `intent` contains the data that could be read."""
 
     def __init__(self, message: str, intent: Intent) -> None:
         super().__init__(message)
@@ -249,7 +243,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     )
     intent = Intent(
         namespace=metadata["namespace"],
-        # messages use the label if the name is missing
+        # if the entry is missing, messages use the label
         worker=data.get("worker") or value_at(metadata, "labels", ROLLOUT) or "",
         identity=data.get("identity", ""),
         target=data.get("target", ""),
@@ -262,7 +256,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         requests=tuple(Verb(line) for line in requests if line in Verb.__members__.values()),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
-        # Argo CD may track objects by this label; no other program sets it on an intent
+        # Argo CD can track objects by this label, and no other program sets it on an intent
         or value_at(metadata, "labels", INSTANCE)
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
@@ -288,7 +282,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         message = f"{where} was edited by hand: its content does not match its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
     if metadata["name"] != (name := rollout_name(intent.worker)):
-        # a worker must not have two intents: anyone who may create a ConfigMap could add a second one
+        # a worker must not have two intents, but anyone who can create ConfigMaps could add a second intent
         message = f"{where} is not the intent of {intent.worker}: that one is named {name}"
         raise UnusableIntent(message, intent)
     return whole

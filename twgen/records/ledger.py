@@ -1,8 +1,8 @@
 """Reads and writes the ledger: the rendered Deployment of each version, kept in Git next to the specs.
 
-The ledger is a folder with one file for each worker. Branches that change different workers therefore never
-edit the same file. People own the files, so twgen preserves comments, order and other entries. Each version
-is one line of JSON, so that Git can merge branches that add versions.
+The ledger is a folder with one file for each worker, so branches that change different workers never edit the
+same file. People can edit the files, so twgen preserves comments, order and other entries. Each version is
+one line of JSON, so that Git can merge branches that add versions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,27 +65,27 @@ _PODS = Shape(
 
 class _RollingUpdate(NamedTuple):
     max_surge: Annotated[Any, _PODS] = None
-    """How many pods may exist beyond the replicas."""
+    """The maximum number of pods beyond the desired replicas."""
     max_unavailable: Annotated[Any, _PODS] = None
-    """How many replicas may be missing."""
+    """The maximum number of unavailable pods."""
 
 
 class _Strategy(NamedTuple):
     type: Annotated[str, text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate")] = ""
     """RollingUpdate or Recreate."""
     rolling_update: _RollingUpdate | None = None
-    """How many pods Kubernetes replaces at once."""
+    """How many pods Kubernetes replaces at the same time."""
 
 
 class _Selector(NamedTuple):
     match_labels: Annotated[Mapping[str, str], TEXTS]
-    """The labels with the Worker Deployment's name and the build ID."""
+    """The labels for the Worker Deployment's name and the build ID."""
 
 
-# the whole spec is rendered again, so it may contain only fields that twgen writes
+# the whole spec is rendered again, so it must contain only fields that twgen writes
 class _Spec(NamedTuple):
     replicas: Annotated[int | None, INT32] = None
-    """How many pods the version had. Each render decides how many pods it gets."""
+    """The number of replicas when the version was recorded. Each render sets the replicas again."""
     min_ready_seconds: Annotated[int, INT32] = 0
     """How many seconds a pod must be ready before it counts as available."""
     progress_deadline_seconds: Annotated[int, POSITIVE] = 600
@@ -99,12 +99,12 @@ class _Spec(NamedTuple):
     template: Annotated[Any, AS_WRITTEN._replace(schema={"$ref": "podtemplate.json"}), FieldRule.REQUIRED] = (
         None
     )
-    """The pod template that ran. It must match its recorded hash."""
+    """The version's pod template, which must match its recorded hash."""
 
 
 class _Deployment(NamedTuple):
     spec: _Spec
-    """The fields that twgen renders again. Only fields that `twgen lock` writes are allowed."""
+    """The Deployment's fields, which twgen renders. Only fields that `twgen lock` writes are allowed."""
 
 
 _MANIFEST = excerpt(
@@ -149,9 +149,9 @@ class LedgerEntry:
     build_id: Name
     """The version's build ID."""
     deployment: Annotated[Mapping[str, Any], _Deployment, _DEPLOYMENT]
-    """The version's Deployment. twgen renders it again while the version may have work."""
+    """The version's Deployment, which twgen renders as long as the version may have work."""
     recorded_at: datetime | None = None
-    """When `twgen lock` recorded it."""
+    """When `twgen lock` recorded the version."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -210,7 +210,7 @@ def parse_ledgers(
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
     """Read the entries of Ledger documents, by worker and build ID. Also returns the first problems.
 
-    It is a problem if a version appears twice with different Deployments, because one of them never ran.
+    If a version appears twice with different Deployments, this is a problem, because only one of them ran.
     """
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
@@ -238,12 +238,12 @@ def parse_ledgers(
 def recorded_versions(
     places: Mapping[tuple[str, str], LedgerPlace],
 ) -> dict[tuple[str, str], RecordedDeployment]:
-    """The recorded Deployments of the entries, by worker and build ID."""
+    """The entries' recorded Deployments, by worker and build ID."""
     return {key: recorded_deployment(place.entry.deployment) for key, place in places.items()}
 
 
 def _contradiction(entry: LedgerEntry) -> tuple[str, str] | None:
-    """The first field of the entry's Deployment that does not match the entry's version, and a message."""
+    """The first field of an entry's Deployment that does not match the entry's version, and a message."""
     manifest, metadata, spec = entry.deployment, entry.deployment["metadata"], entry.deployment["spec"]
     namespace, _, worker = entry.worker.partition("/")
     wanted, template = selector_labels(worker, entry.build_id), spec["template"]
@@ -287,13 +287,13 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
             raise InvalidInput(f"{source} is not a ledger: restore it from Git, or move it elsewhere")
         [document] = documents
     as_written = _as_written(document)
-    # if two branches recorded the same version, the version is listed twice after they are merged
+    # a version may be listed twice, if two branches that recorded it were merged
     recorded: Any = document["versions"]
     versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
     known = {(item["worker"], item["buildID"]) for item in recorded}
     added = [item for key, item in new.items() if key not in known]
     result = {**document, "versions": [*versions, *added]}
-    # a text that no person has edited is rewritten: preserving its layout would take twenty times as long
+    # text that no person has edited is rewritten, because preserving the layout would take 20 times as long
     if text in ("", as_written):
         return _as_written(result)
     written = edited(text, result, in_one_line)

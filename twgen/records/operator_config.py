@@ -1,6 +1,6 @@
 """Reads an OperatorConfig: the settings of an Argo CD operator for all applications.
 
-It also reads and writes an intent's Prometheus servers, which have fewer fields.
+It also reads and writes the Prometheus servers in an intent, which have fewer fields.
 """
 
 import json
@@ -17,8 +17,8 @@ from twgen.versioning.stored_form import stored_struct
 
 KIND = "OperatorConfig"
 MOST_SERVERS = 20
-"""The most servers in an intent. The limit saves memory when all intents are read; an intent has at most ten
-metrics."""
+"""The maximum number of servers in an intent. An intent has at most ten metrics, and the limit saves memory
+when all intents are read."""
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
     "properties": {
@@ -48,7 +48,7 @@ _GROUP_KIND = _GROUP_KIND_FIELDS._replace(read=_read_group_kind)
 
 
 def _part_of_a_pod(struct: str) -> Shape:
-    """The Shape of a struct that pod templates contain, checked as strictly and read in its stored form."""
+    """The Shape of a Kubernetes struct, with the same checks and stored form as in a pod template."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         stored = stored_struct(value, struct, written_path(path), "a pod template")
@@ -96,14 +96,14 @@ OPERATOR_CONFIG = document_of(
 
 
 def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
-    """The operator's configuration, or None if it has problems, and these problems."""
+    """The operator's configuration and its problems. With problems, the configuration is None."""
     findings = Findings(MOST_OF_A_RECORD)
     operator = OPERATOR_CONFIG.read(document, None, findings)
     return (None, findings.shown()) if findings.problems else (operator, [])
 
 
 def server_of_intent(server: PrometheusServer) -> PrometheusServer:
-    """The server as an intent records it: without projects and local files."""
+    """The server in the form that an intent records, without projects and local files."""
     return PrometheusServer(server.name, server.url, headers=server.headers, secret_name=server.secret_name)
 
 
@@ -117,7 +117,7 @@ def server_of(name: str, url: str) -> PrometheusServer:
 
 
 def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
-    """The intent's lines for these servers. Each server is one line of JSON."""
+    """The lines for these servers in an intent. Each server is one line of JSON."""
     return [json.dumps(_OF_INTENT.write(server), sort_keys=True) for server in servers]
 
 

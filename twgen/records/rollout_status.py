@@ -1,7 +1,7 @@
 """Reads and writes the Status document, and the ConfigMap with a rollout's status, requests and answers.
 
-People send requests as annotations of the ConfigMap. twgen writes the answers into its data. Abort requests
-have their own annotation and their own entry in the data.
+People send requests as annotations of the ConfigMap, and twgen writes the answers into the ConfigMap's data.
+Abort requests have an annotation and a data entry of their own.
 """
 
 import json
@@ -36,26 +36,22 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import Budget, YamlError
 
 ANSWER_ENTRIES = {ABORT_REQUEST: "abort-request.json", REQUEST: "request.json"}
-"""For each annotation, the ConfigMap entry with the newest answer to its requests."""
+"""The ConfigMap entry with the newest answer to the requests in each annotation."""
 _LONGEST = 16_384
-"""The most characters in a request or an answer. There is a limit because anyone who may patch the ConfigMap
-can write them."""
+"""The maximum length of a request or an answer, because anyone who can patch the ConfigMap can write them."""
 _REQUEST = record_of(Request)
 _ANSWER = record_of(Answer)
 
 
 def write_request(request: Request) -> str:
-    """The annotation's value. Invalid characters in the requester's name are replaced."""
+    """The annotation's value for a request, without invalid characters in the requester's name."""
     name = re.sub("[^ -~]", "?", request.by)[:200]
     return json.dumps(_REQUEST.write(request._replace(by=name)))
 
 
 def write_answer(answer: Answer) -> str:
-    """The value of the ConfigMap entry.
-
-    A long message is shortened, so that twgen can read the entry again.
-    """
-    # JSON may escape one character as six
+    """The ConfigMap entry's value for an answer. A long message is cut, so that twgen can read the entry."""
+    # in JSON, one character can become an escape sequence of six characters
     message = answer.message[:1000].encode(errors="backslashreplace").decode()
     return json.dumps(_ANSWER.write(answer._replace(message=message)), ensure_ascii=False, indent=1) + "\n"
 
@@ -66,10 +62,7 @@ def annotation_of(verb: Verb) -> str:
 
 
 def written_requests(metadata: Mapping[str, Any]) -> str:
-    """All request annotations that people have set, valid or not, as one text.
-
-    Callers compare two of these texts to detect changes.
-    """
+    """All request annotations that people have set, valid or not, as one text for comparison."""
     annotations = value_at(metadata, "annotations") or {}
     return "; ".join(
         f"{name}: {annotations[name]}"
@@ -105,7 +98,7 @@ def _pending(manifest: Mapping[str, Any], name: str, written: Any) -> PendingReq
 
 
 def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
-    """The readable answers in a status ConfigMap. The answer to the newest request comes first."""
+    """The readable answers in a status ConfigMap, beginning with the answer to the newest request."""
     answers = []
     for name in REQUEST_ANNOTATIONS:
         with suppress(InvalidInput):
@@ -114,7 +107,7 @@ def parse_answers(manifest: Mapping[str, Any]) -> tuple[Answer, ...]:
 
 
 def parse_answer(manifest: Mapping[str, Any], annotation: str) -> Answer | None:
-    """The newest answer to an annotation's requests, if any. Raises InvalidInput if it cannot be read."""
+    """The newest answer to an annotation's requests, or None. Raises InvalidInput if it cannot be read."""
     entry = ANSWER_ENTRIES[annotation]
     written = value_at(manifest, "data", entry)
     if written is None:
@@ -133,7 +126,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
         raise InvalidInput(f"it must be JSON of at most {_LONGEST} characters")
     try:
         value = json.loads(text)
-        # a lone surrogate cannot be printed or written
+        # raises ValueError for a lone surrogate, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it must be JSON") from error
@@ -148,7 +141,7 @@ def _parsed(text: Any, shape: Shape) -> Any:
 def _scheduled_action(
     build_id: str, action: BatchAction, workflow_types: tuple[str, ...], at: datetime, **more: Any
 ) -> ScheduledAction:
-    """Make an action from a document. The document does not say which policy entry the action comes from."""
+    """Make an action from a document, which does not contain the policy entry that the action comes from."""
     return ScheduledAction(build_id, DrainingAction(action, workflow_types), "", "", at, at, **more)
 
 
@@ -179,19 +172,16 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
-        # the order is fixed, because Argo CD's Lua scripts can compare only the whole text
+        # the verbs are in a fixed order, because Argo CD's Lua scripts can only compare the whole text
         "permits": " ".join(verb for verb in Verb if verb in status.permits),
-        # a single condition on this entry detects success; the phase may still be an earlier intent's
+        # this entry alone indicates success, because the phase may still belong to an earlier intent
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(document, ensure_ascii=False, indent=1) + "\n",
     }
 
 
 def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
-    """Read the status in a ConfigMap.
-
-    Raises InvalidInput if there is none, or it belongs to another worker.
-    """
+    """Read the status in a ConfigMap. Raises InvalidInput if it is missing or is another worker's status."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
     where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     unusable = f"{where} does not contain the status of a rollout: delete it"
@@ -226,13 +216,13 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
     findings = Findings(most=1)
     report: Status = STATUS.read(document, None, findings)
     if findings.count or [reported.worker for reported in report.workers] != [status.worker]:
-        # a person or another release wrote it
+        # a person or another twgen release wrote the document
         return replace(status, message=f"{status.message}; the version data in its status cannot be read")
     return replace(status, report=report)
 
 
 def is_of(status: RolloutStatus | None, intent: Intent) -> TypeGuard[RolloutStatus]:
-    """Whether there is a status, and it belongs to this intent. A missing entry matches any intent."""
+    """Whether there is a status for this intent. A status that names no intent matches any intent."""
     if not status:
         return False
     return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}

@@ -1,6 +1,6 @@
 """Reads and writes Snapshot documents: the state of the world at one moment.
 
-If a field is absent, it was not read. If it is null, the object does not exist.
+An absent field means that the object was not read. The value null means that the object does not exist.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployme
     return None if findings.count > before else live_deployment(value)
 
 
-# API servers omit both fields in the items of a list
+# API servers omit both fields in list items
 _LISTED = "Absent if the Deployment was an item of an API server's list."
 _KIND = excerpt(
     Field("apiVersion", constant(DEPLOYMENT_API), _LISTED), Field("kind", constant("Deployment"), _LISTED)
@@ -40,12 +40,13 @@ _DEPLOYMENT = Shape(_read_deployment, lambda live: live.manifest, {"$ref": "depl
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
-    # a worker without a spec is identified by its Deployments' variables; two namespaces may have the same
+    # a worker without a spec is identified by its Deployments' variables, which may be the same in two
+    # namespaces
     return (live.recorded.manifest["metadata"].get("namespace") or "", live.name) if live else None
 
 
 def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
-    # a Deployment that is not a version's does not belong to the worker
+    # Deployments that belong to no version are omitted
     versions = None if deployments is None else tuple(live for live in deployments if live)
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
@@ -62,7 +63,7 @@ _WORKER_FIELDS = record_of(
 def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
     before = findings.count
     worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
-    # without a spec, the worker's name comes from the variables of Deployments in any namespace
+    # without a spec, the worker's name comes from Deployments' variables, whose namespace may differ
     if worker and findings.count == before and worker.temporal_was_read:
         namespace = worker.name.partition("/")[0]
         for index, manifest in enumerate(value.get("deployments") or ()):
@@ -83,7 +84,7 @@ class Snapshot:
     """The state of Temporal and Kubernetes at one moment."""
 
     taken_at: datetime
-    """When the state was read. Renders and plans use it as the current time, unless --now is given."""
+    """When the state was read. Renders and plans use this as the current time, unless --now is given."""
     workers: Annotated[tuple[WorkerWorld, ...], Each(attrgetter("key"), "worker")]
     """The workers and their state."""
 
@@ -92,14 +93,14 @@ SNAPSHOT = document_of(TWGEN_API, KIND, Snapshot, shapes={WorkerWorld: _WORKER})
 
 
 def write_snapshot(world: World) -> dict[str, Any]:
-    """Convert the world to a document for `parse_snapshot`. The ledger is not included."""
+    """Convert the world, without the ledger, to a document for `parse_snapshot`."""
     workers = tuple(worker for _, worker in sorted(world.workers.items()))
     document: dict[str, Any] = SNAPSHOT.write(Snapshot(world.taken_at, workers))
     return document
 
 
 def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
-    """The world in a Snapshot document, or None if it has problems, and these problems."""
+    """The world in a Snapshot document, and the document's problems. With problems, the world is None."""
     if value_at(document, "kind") != KIND:
         return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
     if (api_version := value_at(document, "apiVersion")) != TWGEN_API:
@@ -113,7 +114,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
 
 
 def _late_times(snapshot: Snapshot) -> Iterator[Finding]:
-    """The problems with Temporal's times after the snapshot. Clocks may differ, but not by a day."""
+    """A problem for each time in Temporal that is later than the snapshot by more than a day."""
     latest = later(snapshot.taken_at, timedelta(days=1))
     for index, worker in enumerate(snapshot.workers):
         for path, moment in _times(worker.temporal) if worker.temporal else ():
@@ -139,7 +140,7 @@ def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
 
 
 def _with_names(document: Any, finding: Finding) -> Finding:
-    """Add the worker's and the version's names to a finding's message, if the document has them."""
+    """Add the worker's name and the build ID to a finding's message, if the document contains them."""
     path = parse_path(finding.path)
     paths = [(*path[:2], "name")]
     if path[2:3] == ("deployments",):

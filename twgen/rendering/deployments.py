@@ -1,4 +1,4 @@
-"""Makes a version's Deployment and attached objects, and the manifests for the ledger."""
+"""Makes a version's Deployment and attached objects, and manifests for the ledger."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ from twgen.versioning.pod_templates import described_template, reconnected
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
-    """The manifest of a version's Deployment. An empty identity is left out."""
+    """The manifest of a version's Deployment, without an identity annotation if `identity` is empty."""
     annotations, body = _content(spec, version)
     if version.patch:
         patched = patched_template(body["template"], version.patch)
@@ -79,7 +79,7 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
     if version.replaced_injection is not None:
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
-    if version.build_id == spec.build_id:  # `pace` restarts no pods, so it follows the spec immediately
+    if version.build_id == spec.build_id:  # applying `pace` from the spec does not restart pods
         body = {name: value for name, value in {**body, **pace}.items() if value is not None}
     return recorded_annotations(manifest), body
 
@@ -113,8 +113,7 @@ def _to_record(
 def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
     """A version's manifest for the ledger.
 
-    The labels and annotations that the policy adds to all Deployments are left out, because the policy may
-    change later.
+    The policy's labels and annotations for all Deployments are omitted, because the policy may change later.
     """
     policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     return version_deployment(replace(spec, policy=policy), version, "")
@@ -129,10 +128,10 @@ def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
 def versions_to_record(
     spec: WorkerSpec, live: Iterable[LiveDeployment], recorded: Collection[str]
 ) -> tuple[list[VersionPlan], list[str]]:
-    """A worker's live versions to record in the ledger, and a message for each that cannot be recorded.
+    """A worker's live versions to record in the ledger, and messages about versions that cannot be recorded.
 
-    A version can be recorded if a render from the ledger would not restart its pods. The target is left out,
-    because the spec describes it. So are the versions in `recorded`.
+    A version can be recorded if a render from the ledger would not restart its pods. The result omits the
+    target, which the spec describes, and the versions in `recorded`.
     """
     versions, skipped = [], []
     for deployment in live:
@@ -163,7 +162,7 @@ def limit_copies(workers: Iterable[WorkerVersions]) -> None:
         if not versions or not spec.attached:
             continue
         text = json.dumps([resource.template for resource in spec.attached])
-        # each item of a list or a mapping takes memory, even a short one
+        # each item in a list or mapping needs memory, even if its text is short
         room -= len(versions) * (len(text) + 16 * sum(map(text.count, ",[{")))
         room -= text.count("{{") * sum(max(map(len, _names(spec, version).values())) for version in versions)
         if room < 0:
@@ -178,8 +177,8 @@ def attached_manifests(
 ) -> Iterator[dict[str, Any]]:
     """The objects that are attached to a version, or are being removed from it.
 
-    With `has_hook`, the hook's Job applies some of them in place of Argo CD. They are still rendered, because
-    Argo CD would prune them otherwise.
+    With `has_hook`, the hook's Job applies some of these objects instead of Argo CD. They are still rendered,
+    because otherwise Argo CD would prune them.
     """
     names = {item.name for item in (*version.attached, *version.leaving)}
     for resource in spec.attached if names else ():
@@ -191,10 +190,10 @@ def attached_manifests(
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
-    """Make the object for an attached template of a version."""
+    """Make a version's object from an attached template."""
     names = _names(spec, version)
     target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
-    # only in `spec`, because a label or an annotation could also have the name `scaleTargetRef`
+    # `target` is filled in only below `spec`, because a label could also have the name `scaleTargetRef`
     template = {
         name: _copied(item, names, target if name == "spec" else {})
         for name, item in resource.template.items()
@@ -241,13 +240,13 @@ def _metadata(
 ) -> dict[str, Any]:
     name = attached_resource_name(spec.name, resource.name, version.build_id)
     is_leaving = any(item.name == name for item in version.leaving)
-    # autoscalers and budgets must exist as long as their pods
+    # autoscalers and PodDisruptionBudgets must exist as long as their pods
     is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving
     annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
-        # this must be KEDA: no other attachable kind scales from zero
+        # the object is a KEDA ScaledObject, because no other attachable kind scales from zero
         annotations["autoscaling.keda.sh/paused-replicas"] = "0"
-    # an autoscaler without metrics must not make the application unhealthy
+    # an autoscaler that has no metrics yet must not make the Application unhealthy
     usual = {IGNORE_HEALTH: "true"} if resource.autoscales else {}
     metadata = {
         **template,
@@ -256,7 +255,7 @@ def _metadata(
         "labels": (template.get("labels") or {}) | selector_labels(spec.name, version.build_id) | MANAGED_BY,
         "annotations": usual | (template.get("annotations") or {}) | annotations,
     }
-    # an object that is to be pruned has no owner, because Argo CD does not prune objects with an owner
+    # an object to be pruned gets no owner, because Argo CD does not prune objects with an owner
     is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
     if version.live and version.live.uid and is_owned:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
@@ -265,7 +264,7 @@ def _metadata(
 
 
 def _copied(value: Any, names: Mapping[str, str], target: Mapping[str, str]) -> Any:
-    """A copy with all placeholders filled in, and `target`, unless empty, in each empty `scaleTargetRef`."""
+    """A copy with all placeholders filled in. A non-empty `target` replaces each empty `scaleTargetRef`."""
     if isinstance(value, str):
         return filled(value, names)
     if isinstance(value, list):

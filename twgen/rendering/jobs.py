@@ -1,4 +1,4 @@
-"""Makes a worker's Jobs: one carries out its rollout, and one replays histories with the target's image."""
+"""Makes a worker's Jobs: the rollout Job, and the Job that replays histories with the target's image."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _KEY_FOLDER = "/etc/temporal/key"
 
 _FOLDER = "/histories"
 _MEMORY = {"requests": "128Mi", "limits": "1Gi"}
-"""The memory of the container that fetches histories. It needs more than twgen's other containers."""
+"""The memory of the container that fetches histories, which needs more than twgen's other containers."""
 _COPIED_POD_FIELDS = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
     "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
@@ -66,35 +66,36 @@ _COPIED_CONTAINER_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class RolloutJobs:
-    """How the rollouts of a render are carried out."""
+    """How a render's rollouts are carried out."""
 
     driver: Driver
     """Hook or Job."""
     image: str
-    """The image of the Jobs. If it is empty, no Job is rendered."""
+    """The Jobs' image, or empty to render no Jobs."""
     more_kinds: tuple[GroupKind, ...] = ()
-    """Kinds that the operator allows to be attached, in addition to twgen's own list."""
+    """The kinds of attached objects that the operator allows in addition to twgen's own list."""
     pod: RolloutPod = field(default_factory=RolloutPod)
     prometheus: tuple[PrometheusServer, ...] = ()
-    """The Prometheus servers that this render may use."""
+    """The Prometheus servers that this render can use."""
     is_tick_allowed: bool = False
     """Whether workers with driver Tick get an intent, which `twgen tick` carries out."""
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The warnings that an intent repeats, in addition to the warnings of the plan, by worker."""
+    """By worker, the warnings that the intent contains in addition to the plan's warnings."""
 
 
 def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
     """The Job that carries out an intent with this service account."""
     is_hook = jobs.driver is Driver.HOOK
     labels = rollout_labels(spec.name)
-    # leaves time for a pause over a weekend
+    # a week in addition to the steps' pauses leaves time for manual pauses, for example over a weekend
     longest = spec.policy.hold_for if is_hook else timedelta(days=7) + spec.rollout.pauses
     body: Manifest = {
-        # limited, because Kubernetes counts nanoseconds in 64 bits, and an overflow would end the Job at once
+        # limited, because Kubernetes counts nanoseconds in 64 bits, and an overflow would end the Job
+        # immediately
         "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, 2**31 - 1),
         "backoffLimit": 6,
-        # no retry after these exit codes, because it would not help: the gate failed or the target is
-        # aborted, the intent is invalid, or the time is over
+        # a retry would not help after these exit codes: the gate failed or the target is aborted, the intent
+        # is invalid, or the time limit is exceeded
         "podFailurePolicy": _failing_at([1, 2, 4]),
         "template": {
             # a rollout recognizes its own Pods by this annotation
@@ -114,7 +115,7 @@ def rollout_job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJob
 
 
 def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The Job that replays histories for the target, if the policy has a replay and there is an image."""
+    """The Job that replays histories for the target, if the policy has a replay and `jobs` has an image."""
     spec, replay = worker.spec, worker.spec.policy.replay
     has_target = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
     if not replay or not jobs.image or not has_target:
@@ -125,8 +126,8 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         metadata["annotations"] = dict(jobs.pod.annotations)
     body: Manifest = {
         "activeDeadlineSeconds": int(replay.within.total_seconds()),
-        # a retry helps if the histories are not the cause, such as after a lost node or if a server is
-        # unreachable
+        # a retry helps if the histories are not the cause of the failure, for example after a node failure or
+        # if a server is unreachable
         "backoffLimit": 2,
         "podFailurePolicy": _failing_at([1]),
         "template": {"metadata": metadata, "spec": _replay_pod(spec, replay, jobs)},
@@ -147,7 +148,7 @@ def _job(
 
 
 def _digest(purpose: str, body: Manifest) -> str:
-    """The suffix of a Job's name. It changes with the Job, because a Job's template cannot be changed."""
+    """The suffix of a Job's name. It changes with the Job, because a Job's template is immutable."""
     return sha256(json.dumps([purpose, body], sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -209,7 +210,7 @@ def _rollout_pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJo
 
 
 def _control_plane(spec: WorkerSpec) -> Connection:
-    """The worker's connection, with the policy's credentials for rollouts if the policy names any."""
+    """The worker's connection, with the policy's own credentials for rollouts if there are any."""
     connection, secret = spec.connection, spec.policy.control_plane_secret
     if not secret or not connection.secret_name:
         return connection
@@ -221,7 +222,8 @@ def _control_plane(spec: WorkerSpec) -> Connection:
 def _api_key(connection: Connection) -> Injection:
     """The API key, mounted as a file.
 
-    A Job may run longer than the key is valid, and Kubernetes updates only files if a Secret changes.
+    A Job can run longer than the key is valid. If a Secret changes, Kubernetes updates mounted files, but not
+    variables.
     """
     if not (key := connection.api_key_secret):
         return Injection(())
@@ -239,13 +241,13 @@ def _trusted_bundle(pod: RolloutPod, connection: Connection, volume: str) -> Inj
 
 
 def _mounted(volume: str, path: str, source: Manifest, *variables: Manifest, **mount: bool) -> Injection:
-    """A volume that is mounted at this path."""
+    """The volume, its mount at this path, and the variables."""
     name = {"name": volume}
     return Injection(variables, ({**name, "mountPath": path, **mount},), ({**name, **source},))
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[Injection]:
-    """The Secret of each Prometheus server. If one is missing, the Pod still runs, but the ramp waits."""
+    """The Secret of each Prometheus server. If a Secret is missing, the Pod runs, but the ramp waits."""
     for index, server in enumerate(intent.prometheus):
         if server.secret_name:
             items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
@@ -260,7 +262,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     pod = {name: template[name] for name in _COPIED_POD_FIELDS if name in template}
     container = {name: worker[name] for name in _COPIED_CONTAINER_FIELDS if name in worker}
     if "claims" in (resources := container.get("resources") or {}):
-        # they refer to the pod's device claims, which a replay does not copy
+        # container claims refer to the pod's device claims, which the replay Pod does not copy
         container["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     if "env" in container:
         container["env"] = [_without_container_name(variable) for variable in container["env"]]
@@ -269,8 +271,8 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
-    # the Job reads neither the intent nor the specs. So a newer commit cannot redirect an older Job, and the
-    # documents can be of another release of twgen
+    # the Job reads neither the intent nor the specs. Therefore, a newer commit cannot redirect an older Job,
+    # and the documents can be from another twgen release
     identity = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     needs = [
         injection(spec.connection, identity, EnvironmentNames.CURRENT),
@@ -285,7 +287,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
         if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
     ]
     if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
-        # affinity between Pods is meant for serving Pods: with it, a replay might never find a node
+        # Pod affinity is meant for serving Pods: with it, a replay might never be scheduled
         pod["affinity"] = {"nodeAffinity": node_affinity}
     if secrets := [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
@@ -304,7 +306,7 @@ def _replay_pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest
 
 
 def _without_container_name(variable: Manifest) -> Manifest:
-    """Remove the container name from a variable about resources: the replay has only one container."""
+    """Remove the container name from a variable about resources, which then means the container itself."""
     source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
     if not source or "containerName" not in source:
         return variable
@@ -327,7 +329,7 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, needs: Sequen
         *("--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
         *(["--upgrading"] if replay.upgrading_only else []),
-        # the first version continues the workflows that were started without a version
+        # the first version takes over workflows that were started without a version
         *(["--task-queue", task_queues[0]] if any(task_queues) else []),
     ]
     return {

@@ -38,9 +38,9 @@ from twgen.versioning.names import (
 from twgen.yaml.writer import encode_documents, write_documents
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
-"""The order in which kinds are printed. All other kinds follow these."""
+"""The order in which kinds are printed. All other kinds follow."""
 _HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
-"""Kinds that Argo CD soon sees as healthy, so that a sync does not wait for them forever."""
+"""Kinds that soon become healthy in Argo CD, so that a sync does not wait for them forever."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -51,10 +51,10 @@ def render_manifests(
     jobs: RolloutJobs | None = None,
     links: Links | None = None,
 ) -> list[Manifest]:
-    """The passthrough documents in their order, then all objects that twgen makes, sorted.
+    """The passthrough documents in their original order, then all of twgen's own objects, sorted.
 
     `links` adds annotations that Argo CD shows as links to Temporal's UI and to twgen's dashboard. Without
-    `jobs`, there are no objects for rollouts. Raises InvalidInput if there is nothing to render.
+    `jobs`, the result contains no objects for rollouts. Raises InvalidInput if there is nothing to render.
     """
     limit_copies(workers)
     manifests = (_manifests(worker, identity_of, jobs, links or Links()) for worker in workers)
@@ -63,7 +63,7 @@ def render_manifests(
         reasons = "; ".join(filter(None, (worker.not_created for worker in workers)))
         why = f" ({reasons})" if reasons else ""
         raise InvalidInput(f"the documents render to nothing{why}: an empty output would delete everything")
-    # checked here, where all names are known: of two Jobs with one name, Argo CD would apply only the last
+    # checked here, because all names are known: if two Jobs have the same name, Argo CD applies only the last
     jobs_made = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "Job"}
     for document in passthrough:
         name = value_at(document.value, "metadata", "name")
@@ -73,7 +73,7 @@ def render_manifests(
 
 
 def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
-    """The ConfigMaps and Secrets that Argo CD prunes after their removal. `namespace` is the default."""
+    """The ConfigMaps and Secrets that Argo CD prunes after their removal, with `namespace` as the default."""
     for document in passthrough:
         name, own_namespace = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
         options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
@@ -96,7 +96,7 @@ def _manifests(
         yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
-            # in the same wave as the hook, which waits for the replay only if necessary
+            # the same sync wave as the hook, which waits for the replay only if necessary
             manifest["metadata"]["annotations"][SYNC_WAVE] = "1"
         yield manifest
     at_once = _applied_with_target(worker)
@@ -108,13 +108,13 @@ def _manifests(
         for manifest in manifests:
             is_first = version.build_id in at_once and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
-                # after the hook, so that it starts once the target is healthy, even if other objects are not
+                # a later wave than the hook, which then starts even if these objects are not healthy
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
 
 
 def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
-    """The annotations for links in Argo CD to pages about a worker, or about one of its versions."""
+    """The annotations that Argo CD shows as links to pages about a worker or a version."""
     annotations = {}
     if links.temporal:
         query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
@@ -130,8 +130,8 @@ def _links(links: Links, spec: WorkerSpec, build_id: str = "") -> dict[str, str]
 def _applied_with_target(worker: WorkerVersions) -> set[str]:
     """The versions that a sync with a hook applies before the hook.
 
-    These are the target, and versions with traffic but no pods: they must not wait for a broken target. If
-    the target was active before, as in a rollback, it is the only one.
+    These are the target, and versions with traffic but without pods, which must not wait for a broken target.
+    If the target was active before, as in a rollback, the target is the only one.
     """
     target, versions = worker.spec.build_id, worker.versions
     if any(version.build_id == target and version.status in HAD_TRAFFIC for version in versions):
@@ -147,14 +147,14 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:
-    # one document, because a truncated JSON list is never valid
+    # a single document, because a truncated JSON list is never valid
     encode = json.JSONEncoder(ensure_ascii=False).encode
     items = [encode(manifest).encode() for manifest in manifests]
     return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
 
 
 def one_document(document: Any, output: str) -> str:
-    """The text of one document in the format `yaml` or `json`."""
+    """A document as text in the format `yaml` or `json`."""
     if output == "json":
         return json.dumps(document, ensure_ascii=False) + "\n"
     return write_documents([document])
@@ -167,7 +167,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_d
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
     """The objects that carry out a worker's rollout.
 
-    If tick, a person or CI carries it out, there is only the intent, which `tick` needs for every worker.
+    Without a Job, this is only the intent, which tick needs even if a person or CI carries out the rollout.
     """
     spec, driver = worker.spec, worker.spec.policy.driver
     is_possible = jobs.image if driver.has_job else driver is Driver.NONE or jobs.is_tick_allowed
@@ -217,9 +217,10 @@ def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind])
 
 
 def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
-    """The permissions that a rollout needs in its namespace, and no others.
+    """The minimum permissions that a rollout needs in its namespace.
 
-    To apply an object that does not exist yet, it needs the verb create. RBAC can limit this to a name.
+    To apply an object that does not exist yet, a rollout needs the verb create. RBAC can limit this verb to a
+    name.
     """
     spec = worker.spec
     names_to_read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
@@ -233,7 +234,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     yield _rule("", "pods", "list")
     yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
-    # the rollout sets replicas, and the annotations about attached objects
+    # the rollout sets a Deployment's replicas and its annotations about attached objects
     patched = [
         version.deployment
         for version in worker.versions
@@ -248,7 +249,7 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
 
 
 def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
-    """The kinds that are or were attached to a worker's versions. All kinds if the cluster was not read."""
+    """The kinds that are or were attached to a worker's versions, or all kinds if no cluster was read."""
     now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
     were = worker.were_attached
     possible = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]

@@ -1,4 +1,4 @@
-"""Describes an unexpected error in one line, for the log of a program that continues."""
+"""Describes an unexpected error in one line, for the log of a program that keeps running."""
 
 import traceback
 from pathlib import Path
@@ -10,13 +10,13 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Bug(str):
-    """A sentence about an unexpected error. Its type lets a printer print the same sentence only once."""
+    """A sentence about an unexpected error, with its own type so that repeated sentences are printed once."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, subject: str, error: BaseException) -> Self:
-        """Name the type and the location of an error, but not its message, which may contain a credential."""
+        """Name an error's type and location, but omit its message, which may contain a credential."""
         error = first_failure(error)
         place = "an unknown place"
         for frame in traceback.extract_tb(error.__traceback__):

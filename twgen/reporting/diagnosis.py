@@ -60,7 +60,7 @@ def diagnosis_text(diagnosis: Diagnosis, checked: str, *, colour: bool, width: i
 
 
 def _together(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
-    """Merge equal findings about several workers into one that names the first workers."""
+    """Merge equal findings about several workers into one finding that names the first workers."""
     alike: defaultdict[DoctorFinding, list[str]] = defaultdict(list)
     for finding in findings:
         alike[replace(finding, about="")].append(finding.about)

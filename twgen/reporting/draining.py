@@ -20,7 +20,7 @@ _COLUMNS = ("version", "status", "workflows", "oldest", "pods", "drained within"
 
 
 def draining_text(report: DrainReport, *, colour: bool = False, width: int | None = None) -> str:
-    """A paragraph for each version, in lines of at most `width` characters. None means no limit."""
+    """A paragraph for each version, wrapped at `width` characters, or not wrapped if `width` is None."""
     lines = [
         printable(line)
         for worker in report.workers
@@ -36,7 +36,7 @@ def _laid_out(lines: Iterable[str], width: int | None) -> Iterator[Text]:
     for line in lines:
         text = line.lstrip()
         indent = line[: len(line) - len(text)]
-        # the first line of a paragraph, which is not indented, names its version
+        # a line without indent is the first line of a paragraph and names the version
         style = "" if indent else "bold"
         if width is None:
             yield Text(line, style)
@@ -45,7 +45,7 @@ def _laid_out(lines: Iterable[str], width: int | None) -> Iterator[Text]:
 
 
 def draining_markdown(report: DrainReport) -> str:
-    """A table for each worker that has old versions in use."""
+    """A Markdown table for each worker with old versions in use."""
     sections = []
     for worker in printable_copy(report).workers:
         if not worker.versions:
@@ -102,7 +102,7 @@ def _paragraph(worker: str, version: VersionInUse, report: DrainReport) -> Itera
 
 
 def _trouble(version: VersionInUse) -> str:
-    """Why some of the workflows that were checked do not end."""
+    """Why some of the checked workflows do not end."""
     parts = [
         (version.failing, "with workflow tasks that keep failing"),
         (version.paused, "paused"),

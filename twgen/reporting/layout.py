@@ -1,7 +1,7 @@
 """Lays out text in lines of a given width, for reports in a terminal or a log.
 
-It does not use rich's tables, which crop long text and take most of the time of a long report. Rich provides
-the width of characters, line breaks and terminal styles.
+This module uses rich for character widths, line breaks and terminal styles, but not for tables: rich's tables
+crop long text and are slow in long reports.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ ALARM = ("✗", "bold red")
 _GAP = "  "
 _CUT = " …"
 _NARROWEST = 20
-"""If the last column would be narrower than this, each row becomes a block of lines."""
+"""The minimum width of the last column. If there is less space, each row becomes a block of lines."""
 
 
 def written(lines: Iterable[Text], *, colour: bool) -> str:
@@ -44,7 +44,7 @@ def written(lines: Iterable[Text], *, colour: bool) -> str:
 
 
 def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None) -> Iterator[Text]:
-    """The text in lines of at most `width` characters. `hanging` is the indent of all but the first line."""
+    """The text, wrapped at `width` characters. `hanging` is the indent of all lines after the first."""
     hanging = indent if hanging is None else hanging
     room = max(1, width - max(len(indent), len(hanging)))
     pieces = [text] if cell_len(text.plain) <= room else text.wrap(_console(), room)
@@ -53,24 +53,24 @@ def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None
 
 
 def sign_and_style(phase: Phase, alarm: str) -> tuple[str, str]:
-    """The sign in front of a worker's name, and the style of its line."""
+    """The sign in front of a worker's name, and the line's style."""
     return ALARM if alarm else (SIGNS[phase], STYLES[phase])
 
 
 def name_cell(look: tuple[str, str], worker: str) -> Text:
-    """The name of a worker with its sign, in its style."""
+    """A worker's name and sign, in the worker's style."""
     sign, style = look
     return Text(f"{sign} {worker}", f"bold {style}")
 
 
 def heading(look: tuple[str, str], worker: str, state: str, more: Text | str, width: int) -> Iterator[Text]:
-    """The heading of a worker in a report: its name, its phase, and `more`."""
+    """A worker's heading in a report: the name, the phase, and `more`."""
     title = Text.assemble(name_cell(look, worker), (f"  {state}", look[1]), more)
     return wrapped(title, width, "", "  ")
 
 
 def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
-    """A label and its text. If `column`, the width of labels, is given, the text has its own column."""
+    """A label and its text. If `column` is not 0, it is the width of a column for labels."""
     name, content = label.ljust(column), Text(text) if isinstance(text, str) else text
     if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
         hanging = " " * (len(indent) + column + len(_GAP))
@@ -84,7 +84,7 @@ def labelled(label: str, text: Text | str, width: int, indent: str, column: int 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Text | str]], width: int, indent: str = ""
 ) -> Iterator[Text]:
-    """A table whose last column is wrapped. If the width is too small, each row becomes a block of lines."""
+    """A table with a wrapped last column. If the width is too small, each row becomes a block of lines."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     widths = [
         max(cell_len(name), *(cell_len(row[index].plain) for row in cells)) if cells else cell_len(name)
@@ -101,7 +101,7 @@ def table(
 
 
 def in_columns(row: Sequence[Text], widths: Sequence[int]) -> Text:
-    """The cells of a row in columns of these widths, each with a gap after it."""
+    """A row's cells, padded to the columns' widths, with a gap after each cell."""
     line = Text()
     for cell, width in zip(row, widths, strict=True):
         blank, is_number = " " * (width - cell_len(cell.plain)), cell.justify == "right"
@@ -116,9 +116,9 @@ def phase_counts(phases: Sequence[Phase]) -> str:
 
 
 def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | None = None) -> Iterator[Text]:
-    """The number of workers: `30 workers: 1 Blocked, 29 Settled`.
+    """The number of workers in total and in each phase: `30 workers: 1 Blocked, 29 Settled`.
 
-    If details are hidden, the line also shows the number of hidden warnings, and the option for details.
+    If details are hidden, the line also shows the number of hidden warnings and the option for details.
     """
     parts = [f"{counted(len(phases), 'worker')}: {phase_counts(phases)}"]
     if hidden_warnings is not None:
@@ -127,7 +127,7 @@ def workers_line(phases: Sequence[Phase], width: int, hidden_warnings: int | Non
 
 
 def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """A line for each row, with its cells in columns. The last cell is cut at the end of the line."""
+    """A line for each row, with the cells in columns. A line that is longer than `width` is cut."""
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         line = in_columns(row, widths)
@@ -138,7 +138,7 @@ def lines_of_rows(rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
             # keep the last word if it ends exactly at the limit
             is_whole = line.plain[len(room) :].startswith(" ")
             words = room.plain if is_whole else room.plain.rpartition(" ")[0]
-            # but cut a single word that is longer than the line
+            # cut inside a word if the word is longer than the line
             line = line[: len(words.rstrip()) or len(room)].append(_CUT)
         yield line
 
@@ -156,7 +156,7 @@ def _blocks(
 
 
 def warning(text: str, width: int, indent: str = "") -> Iterator[Text]:
-    """A warning in a report."""
+    """The lines of a warning in a report."""
     return wrapped(Text.assemble(("warning: ", "bold yellow"), text), width, indent, f"{indent}  ")
 
 

@@ -1,4 +1,4 @@
-"""Phrases about workers and their versions that reports share. Their inputs are already printable."""
+"""Phrases about workers and their versions for several reports. The inputs must already be printable."""
 
 import shlex
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ SIGNS: Mapping[Phase, str] = {
 }
 COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
-"""The maximum number of rows for a worker. By default, Temporal keeps the same number of versions."""
+"""The maximum number of rows for a worker, which is also Temporal's default limit on versions."""
 _FIELDS = 6
 """The maximum number of differing fields that a phrase names."""
 _NAMED = 3
@@ -34,7 +34,7 @@ _NAMED = 3
 
 
 def judgement_phrase(judged: Judgement) -> str:
-    """The verdict of a metric: `failures passes: 1 of 41 failed (2.44%), bound 5%`."""
+    """The verdict on a metric, such as `failures passes: 1 of 41 failed (2.44%), bound 5%`."""
     return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
 
 
@@ -44,7 +44,7 @@ def actions_of_versions(actions: Sequence[ScheduledAction]) -> list[list[Schedul
 
 
 def actions_phrase(scheduled_actions: Sequence[ScheduledAction], now: datetime) -> str:
-    """The past, due and later actions on one version, with the command for the due action."""
+    """The past, due and future actions on one version, with the command for the due action."""
     due = next((action for action in scheduled_actions if not action.is_begun and is_due(action, now)), None)
     steps = ", then ".join(_action_phrase(scheduled, now) for scheduled in scheduled_actions)
     if not due:
@@ -87,7 +87,7 @@ def _end_command(scheduled: ScheduledAction) -> str:
 
 
 def replicas_cell(version: VersionReport) -> str:
-    """The replicas of a version: their number, the old and the new one, or `by autoscaler` or `by hand`."""
+    """A version's replicas: a number (`3`), a change (`3 → 0`), `by autoscaler` or `by hand`."""
     live = version.pods.wanted if version.pods else None
     if version.action is VersionAction.DROP:
         return f"{live} → gone"
@@ -100,14 +100,14 @@ def replicas_cell(version: VersionReport) -> str:
 
 
 def records_phrase(worker: WorkerReport) -> str:
-    """The records that the policy deletes in Temporal, or empty."""
+    """The version records that the policy deletes in Temporal, or empty if there are none."""
     if not worker.old_records:
         return ""
     return f"{several(list(worker.old_records))} in Temporal, once no open workflow is pinned to them"
 
 
 def differences_phrase(worker: WorkerReport) -> str:
-    """The fields in which a new target differs from the current version, or empty if none is known."""
+    """The fields in which a new target differs from the current version, or empty if none are known."""
     if not worker.differs:
         return ""
     [current] = (item.build_id for item in worker.versions if item.status is VersionStatus.CURRENT)
@@ -115,7 +115,7 @@ def differences_phrase(worker: WorkerReport) -> str:
 
 
 def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tuple[str, ...]]]:
-    """The versions and the other cells of each row. If there are too many, similar versions share a row."""
+    """The versions and the other cells of each row. With too many versions, similar versions share a row."""
 
     def likeness(version: VersionReport) -> object:
         if version.is_target:
@@ -131,13 +131,13 @@ def version_rows(worker: WorkerReport) -> Iterator[tuple[list[VersionReport], tu
 
 
 def several(names: list[str]) -> str:
-    """The first names, and how many others there are."""
+    """The first names, and the number of remaining names."""
     more = len(names) - _NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
 
 
 def folded_warnings(worker: WorkerReport) -> Iterator[str]:
-    """The warnings. If many versions share a warning, it appears once, with the name of only one version."""
+    """The warnings. If many versions have the same warning, it appears once and names only one version."""
     for texts in _alike_warnings(worker):
         if len(texts) <= _NAMED:
             yield from texts
@@ -146,7 +146,7 @@ def folded_warnings(worker: WorkerReport) -> Iterator[str]:
 
 
 def warnings_once(worker: WorkerReport) -> Iterator[str]:
-    """The warnings for long lines. A warning that a few versions share appears once, with all their names."""
+    """The warnings for long lines. If a few versions share a warning, it appears once and names them all."""
     for texts in _alike_warnings(worker):
         first, *others = dict.fromkeys(texts)
         if len(texts) > _NAMED:
@@ -157,7 +157,7 @@ def warnings_once(worker: WorkerReport) -> Iterator[str]:
 
 
 def _alike_warnings(worker: WorkerReport) -> Iterator[list[str]]:
-    """The warnings in groups. Within a group, they differ only in the version."""
+    """The warnings in groups. The warnings within a group only differ in the version."""
     because = {version.build_id: version.because for version in worker.versions}
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.warnings:
@@ -170,14 +170,14 @@ def _alike_warnings(worker: WorkerReport) -> Iterator[list[str]]:
 
 
 def _name_in(text: str) -> str:
-    """The first word of a warning. It is a build ID if the warning is about one version."""
+    """A warning's first word, which is a build ID if the warning is about one version."""
     return text.partition(" ")[0].removesuffix(":")
 
 
 def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """Group similar items if there are too many to read. Otherwise, each item is a group of its own.
+    """Group items with the same likeness if there are too many items. Otherwise, each item is its own group.
 
-    An item whose likeness is None always has its own group.
+    An item with the likeness None is always its own group.
     """
     if len(items) <= MOST_ROWS:
         return [[item] for item in items]

@@ -10,13 +10,13 @@ from twgen.model.credentials import without_credentials
 Value = TypeVar("Value")
 
 _LOOKED_AT = 2**15
-"""At most this many characters of a server's response are processed."""
+"""The maximum number of characters of a server's response that are processed."""
 
 
 def printable(text: str) -> str:
     """Escape all characters that move the cursor, reverse or hide text, or end a line.
 
-    This also removes credentials that twgen sent.
+    This also removes credentials that twgen has sent to servers.
     """
     text = without_credentials(text)
     if text.isprintable():
@@ -28,16 +28,16 @@ def printable(text: str) -> str:
 
 
 def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
-    """A server's response as one line of at most `most` characters, without these secrets."""
-    # if the first cut divides a credential, the second cut removes the rest of it
+    """A server's response as one line of at most `most` characters, without `secrets`."""
+    # if the first cut splits a credential, the second cut removes its first part
     text = without_credentials(text[: 2 * _LOOKED_AT], secrets)[:_LOOKED_AT]
     return printable(" ".join(text.split()))[:most]
 
 
 def printable_copy(value: Value) -> Value:
-    """A copy of a plan, status or timeline with printable texts only.
+    """A copy of a plan, status or timeline in which all text is printable.
 
-    Every report for people starts with this. YAML documents are not changed, since no report shows them.
+    Every report for people needs such a copy. YAML documents do not change, because no report shows them.
     """
     copied: Value = _printable(value)
     return copied
@@ -45,7 +45,7 @@ def printable_copy(value: Value) -> Value:
 
 def _printable(value: Any) -> Any:
     kind: Any = type(value)
-    if kind is str:  # not for members of a StrEnum, which need no escapes
+    if kind is str:  # false for members of a StrEnum, which need no escapes
         return printable(value)
     if kind is tuple:
         items = tuple([_printable(item) for item in value])

@@ -1,6 +1,6 @@
 """The results of `twgen validate`: lines for people, and reports for other programs.
 
-The classes here are the only declaration of the Validation document.
+The schema of the Validation document is generated from the classes here.
 """
 
 import re
@@ -17,11 +17,11 @@ from twgen.versioning.names import TWGEN_API
 
 
 class Located(NamedTuple):
-    """A problem and its line."""
+    """A problem and its line number."""
 
     problem: Annotated[Problem, FieldRule.INTERNAL]
     line: Annotated[int | None, whole_number(1)]
-    """The line in the file, from 1, or null if it is unknown."""
+    """The line number in the file, counted from 1, or null if it is unknown."""
 
     @property
     def file(self) -> str:
@@ -30,7 +30,7 @@ class Located(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The field, such as spec.rollout.steps[1], or empty for the whole document."""
+        """The field's path, such as spec.rollout.steps[1], or empty for the whole document."""
         return self.problem.path
 
     @property
@@ -44,20 +44,20 @@ class Validation:
     """The result of `twgen validate`."""
 
     files: tuple[str, ...]
-    """The files that could be read, each of them once."""
+    """The files that could be read, without duplicates."""
     unreadable: tuple[Name, ...]
-    """A line for each file that is not valid YAML."""
+    """A message for each file that is not valid YAML."""
     problems: Annotated[tuple[Located, ...], FieldRule.INTERNAL]
     warnings: tuple[Located, ...]
-    """The warnings. With --strict there are none, since they count as problems."""
+    """The warnings, or empty with --strict, because warnings then count as problems."""
     deprecations: tuple[Located, ...]
-    """The uses of old names for fields and kinds."""
+    """The deprecated names of fields and kinds that the files use."""
     refused: tuple[Located, ...] = ()
     """Warnings that `--strict` treats as problems."""
 
     @property
     def failures(self) -> Annotated[tuple[Located, ...], FieldName("problems")]:
-        """The errors. With --strict, warnings and unknown fields count too."""
+        """The errors. With --strict, warnings and unknown fields count as errors."""
         if not self.refused:
             return self.problems
         by_file: dict[str, list[Located]] = {}
@@ -84,14 +84,14 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
 
 
 def validation_text(validation: Validation) -> str:
-    """All problems as text, one on each line."""
+    """All problems as text, with one problem on each line."""
     return "".join(
         f"{line}\n" for line in [*map(printable, validation.unreadable), *problem_lines(validation.failures)]
     )
 
 
 def validation_junit(validation: Validation) -> str:
-    """A JUnit report. Each file is a test case, and all its problems are one failure."""
+    """A JUnit report, in which each file is a test case and all of a file's problems are one failure."""
     problems = _by_file(validation.failures)
     doubts = _by_file([*validation.warnings, *validation.deprecations])
     invalid = {problem.document.source for problem, _ in validation.problems}
@@ -115,15 +115,15 @@ def validation_junit(validation: Validation) -> str:
 
 _UNREADABLE = Rule("unreadable", "A file cannot be read, or is not valid YAML or JSON.")
 _RESULTS = 25_000
-"""The maximum number of results: GitHub rejects a report with more, and shows only 5,000 of them."""
+"""The maximum number of results. GitHub rejects reports with more results, and shows only 5,000."""
 _MESSAGE = 1024
-"""The maximum length of a message. GitLab omits a result if its message is longer, and all results if most
+"""The maximum length of a message. GitLab omits results with longer messages, and omits all results if most
 messages are longer."""
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
 def validation_sarif(validation: Validation, source: str = "") -> str:
-    """A SARIF 2.1.0 report, for GitHub code scanning and others. `source` is twgen's public address."""
+    """A SARIF 2.1.0 report, for example for GitHub code scanning. `source` is twgen's public URL."""
     from twgen import __version__
 
     found: list[tuple[Rule, str, dict[str, Any]]] = []
@@ -140,7 +140,7 @@ def validation_sarif(validation: Validation, source: str = "") -> str:
         for problem, at in items:
             result = _result(problem.document.source, at or 1, problem.path, problem.message)
             found.append((problem.rule, level, result))
-    # a rule gets the level of its first result; other results may have another level
+    # a rule gets the level of its first result, although its other results may have different levels
     levels: dict[Rule, str] = {}
     for rule, level, _ in found[:_RESULTS]:
         levels.setdefault(rule, level)

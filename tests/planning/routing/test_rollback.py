@@ -59,7 +59,7 @@ def test_version_of_a_week_replaced_minutes_ago_comes_back_at_once() -> None:
     found = world(was_current(5 * MINUTE), replaced=5 * MINUTE)
     plan = planned(found, STEPWISE)
     assert plan.routing.action is RoutingAction.SET_CURRENT
-    assert plan.routing.because == "it was current until recently: a rollback needs no gate or steps"
+    assert plan.routing.because == "it was current until recently: a rollback skips gates and steps"
     assert plan.gates == ()
 
 

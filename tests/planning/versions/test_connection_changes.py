@@ -81,7 +81,7 @@ def test_pods_of_running_versions_stay_as_they_are_when_the_policy_changes(
         version = versions(found)[before["metadata"]["labels"]["temporal.io/build-id"]]
         assert template(version, spec) == before["spec"]["template"]
     [warning] = [text for text in found.warnings if "credential" in text]
-    assert warning.startswith("v3 keeps its credentials in the same containers: credentialContainers of")
+    assert warning.startswith("v3 keeps its credentials in the same containers: its policy's")
     assert not [text for text in plan(deployed, deployed_by).warnings if "credential" in text]
 
 

@@ -32,7 +32,7 @@ def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
     assert template(target, legacy) == running["spec"]["template"]
     (warning,) = worker.versions.warnings
     assert warning == (
-        "v3 keeps its injected variables of environment Current: environment HostPort of its policy applies"
+        "v3 keeps the injected variables of environment Current: its policy's environment HostPort applies"
         " only to a new version"
     )
 

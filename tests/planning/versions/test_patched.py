@@ -68,7 +68,7 @@ def test_patch_is_a_rolling_update_with_its_reason(ledger: dict[str, Any]) -> No
     plan = plan_of(spec, live("v1"), live("v3"), ledger=ledger)
     assert (plan.action, plan.reason, plan.replicas) == (UPDATE, "Patched", 3)
     assert plan.because == (
-        "it is draining: workflows may still need it; patches of its policy change its"
+        "it is draining: workflows may still need it; its policy's patches change its"
         " containers[worker].image, and its pods restart"
     )
     assert image(plan, spec) == "payments:v1-cve"
@@ -203,7 +203,7 @@ def test_changed_connection_reaches_a_patched_version_with_its_patch() -> None:
 def test_patch_beside_a_connection_that_changes_is_told_too() -> None:
     plan = plan_of(MOVED, live("v1"), live("v3"))
     assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
-    assert "patches of its policy change its containers[worker].image" in plan.because
+    assert "its policy's patches change its containers[worker].image" in plan.because
 
 
 def test_target_can_be_patched_and_keeps_its_pods_when_it_drains() -> None:
@@ -254,7 +254,7 @@ def test_replicas_of_a_patch_are_the_persons_word(
     plan = plan_of(spec, live("v1"), live("v3"))
     assert (plan.action, plan.replicas) == (KEEP, expected)
     assert plan.replicas_are_external is (own is of_spec is None)
-    assert own is None or f"patches of its policy give it {own} replica" in plan.because
+    assert own is None or f"its policy's patches give it {own} replica" in plan.because
 
 
 def test_ledger_remembers_a_target_without_its_patch() -> None:

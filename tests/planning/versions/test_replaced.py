@@ -150,7 +150,7 @@ def test_object_that_counts_as_gone_comes_back_by_the_rollout_while_that_has_ano
     [
         ({"driver": Driver.JOB}, ""),
         ({"driver": Driver.HOOK}, ""),
-        ({"driver": Driver.AUTO}, "the Job of its rollout does this; without a Job, run `kubectl delete"),
+        ({"driver": Driver.AUTO}, "the rollout's Job does this; without a Job, run `kubectl delete"),
         ({"driver": Driver.NONE}, "until then: run `kubectl delete horizontalpodautoscaler -n shop"),
         ({"owner_references": OwnerReferences.NONE, "driver": Driver.JOB}, "until then: run `kubectl delete"),
     ],
@@ -158,7 +158,7 @@ def test_object_that_counts_as_gone_comes_back_by_the_rollout_while_that_has_ano
 def test_whoever_has_to_delete_it_reads_the_commands(policy: dict[str, Any], told: str) -> None:
     found = versions(with_policy(RENAMED, **policy), attached=OLD)
     assert "is replaced by HorizontalPodAutoscaler other" in the_version(found).because
-    warnings = [warning for warning in found.warnings if "has no template any more" in warning]
+    warnings = [warning for warning in found.warnings if "no longer has a template" in warning]
     assert len(warnings) == bool(told)
     assert all(told in warning and f"twgen.io/gone={OLD}`" in warning for warning in warnings)
 

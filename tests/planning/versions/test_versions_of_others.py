@@ -77,7 +77,7 @@ def test_one_warning_tells_of_all_of_them_by_name_as_far_as_a_person_reads() -> 
     [both] = planned(serving(says(*two), "v3")).versions.warnings
     assert both == (
         "twgen renders nothing for '1.4.0+build7' and '2026-11-21T05:24:15Z': such a build ID is not a valid"
-        " label, so twgen did not create them. Keep their workers running until they have drained"
+        " label value, so twgen did not create them. Keep their workers running until they have drained"
     )
     [one] = planned(serving(says(two[0]), "v3")).versions.warnings
     assert one.endswith("so twgen did not create it. Keep its workers running until it has drained")

@@ -221,7 +221,7 @@ def test_deployment_that_nothing_protects_is_rendered_as_it_runs_where_no_source
     says = temporal(version("v3"), version("v1", status))
     for protected, action, fate in (
         (True, VersionAction.NONE, "stays as it is"),
-        (False, VersionAction.KEEP, "because its Deployment has no protection from pruning"),
+        (False, VersionAction.KEEP, "because it is not protected from pruning"),
     ):
         found = situation(says, [live("v3"), live("v1", protected=protected)])
         versions = planned(found, spec).versions

@@ -106,7 +106,7 @@ def of_any_kind() -> AttachedResource:
         ({"driver": Driver.JOB}, ""),
         ({"driver": Driver.HOOK}, ""),
         ({"driver": Driver.TICK}, ""),
-        ({"driver": Driver.AUTO}, "the Job of its rollout does this; without a Job, run `echo"),
+        ({"driver": Driver.AUTO}, "the rollout's Job does this; without a Job, run `echo"),
         ({"driver": Driver.NONE}, "of Deployment payments-v3: run `echo"),
     ],
 )

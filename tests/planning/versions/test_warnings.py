@@ -59,13 +59,13 @@ def of_objects_without_a_template(*objects: str) -> str:
 def test_attached_objects_that_are_no_longer_rendered_are_told_of_together() -> None:
     budgets = "PodDisruptionBudget/budget-v3-0a1b2c3d", "PodDisruptionBudget/other-v3-0a1b2c3e"
     assert of_objects_without_a_template(budgets[0]) == (
-        "v3: PodDisruptionBudget budget-v3-0a1b2c3d has no template any more and must be deleted: the Job of"
-        " its rollout does this; without a Job, run `kubectl delete poddisruptionbudget -n shop"
+        "v3: PodDisruptionBudget budget-v3-0a1b2c3d no longer has a template and must be deleted: the"
+        " rollout's Job does this; without a Job, run `kubectl delete poddisruptionbudget -n shop"
         " budget-v3-0a1b2c3d && kubectl annotate deployment -n shop payments-v3 --overwrite"
         " twgen.io/gone=PodDisruptionBudget/budget-v3-0a1b2c3d` and apply a new render"
     )
     both = "PodDisruptionBudget budget-v3-0a1b2c3d and PodDisruptionBudget other-v3-0a1b2c3e"
-    told = f"v3: {both} have no template any more and must be deleted: the Job"
+    told = f"v3: {both} no longer have a template and must be deleted: the rollout's Job"
     assert of_objects_without_a_template(*budgets).startswith(told)
 
 
@@ -147,7 +147,7 @@ def test_version_that_goes_by_an_old_snapshot_was_counted_by_nobody(
 
     assert warned(recorded, NOW) == warned(found, NOW + HOUR) == ()
     uncounted = (
-        "v1 loses its pods, but its pinned workflows were not counted: when the snapshot was taken, this"
+        "v1 scales to zero, but its pinned workflows were not counted: when the snapshot was taken, this"
         " was not needed yet. Take a new snapshot"
     )
     assert warned(recorded, NOW + HOUR) == ((uncounted,) if said else ())

@@ -3,11 +3,11 @@
 All rows follow three rules:
 
 1. A row selects one change, or explains why there is none. After a change, everything is read again.
-2. Traffic moves only to a target that serves. A target with all traffic is not settled until it serves.
-3. A missing fact makes a rollout slower, never faster.
+2. Traffic moves only to a target with running workers. Without them, even a current target is not settled.
+3. Missing information makes a rollout slower, never faster.
 
-Rows that keep traffic from moving are above the rows that move it. If the spec leaves a change to a person,
-the plan only describes it.
+Rows that hold traffic are above the rows that move traffic. If the spec requires a person to make a change,
+the plan only describes the change.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,11 +45,11 @@ from twgen.versioning.names import MarkKey
 _UPDATE_LIMIT = timedelta(minutes=2)
 """The longest time that a rollout waits for a routing update to reach every task queue."""
 _REPORTED_FROM = timedelta(seconds=30)
-"""If the clocks differ by more than this, the reason mentions it."""
+"""If clocks differ by more than this, the reason mentions the difference."""
 
 
 _Change = partial[RoutingPlan]
-"""The next change of traffic, or why there is none. `wanted_change` adds the reason of the row."""
+"""The next traffic change, or why there is none. `wanted_change` adds the row's reason."""
 _MOVE = partial(RoutingPlan, phase=Phase.MOVING)
 _BLOCKED = Phase.BLOCKED
 _PAUSES = {WhenNoPollers.PAUSE, OnFailure.PAUSE}
@@ -57,11 +57,11 @@ _Fact = TypeVar("_Fact")
 
 
 class Row(NamedTuple, Generic[_Fact]):
-    """A condition, and the change of traffic that it leads to."""
+    """A condition and the resulting traffic change."""
 
     reason: Reason
     when: Callable[[Target], _Fact | Literal[False] | None]
-    """The fact that `then` receives. If it is false, the row does not match."""
+    """Returns the fact to pass to `then`. If the result is falsy, the row does not match."""
     then: Callable[[Target, _Fact], _Change]
 
 
@@ -115,7 +115,7 @@ TABLE = (
     Row(Reason.ANALYSIS_FAILED,
         lambda t: _is_news(t, t.on_failure) and metrics_sentence(t.judgements, Verdict.FAILS),
         lambda t, failing: _take_back(t, failing, t.on_failure)),
-    # below the rows that take a share back, since a pause only keeps a version from getting more
+    # below the rows that take traffic back, because a pause only stops a version from getting more traffic
     Row(Reason.PAUSED,
         lambda t: t.is_paused,
         lambda t, _: _none((f"it was paused{why}" if (why := t.why_marked(MarkKey.PAUSED))
@@ -128,12 +128,12 @@ TABLE = (
         lambda _, obstacle: _none(obstacle.because, obstacle.phase)),
     Row(Reason.ROLLBACK,
         lambda t: t.is_rollback,
-        lambda t, _: _set_current(t, "it was current until recently: a rollback needs no gate or steps")),
+        lambda t, _: _set_current(t, "it was current until recently: a rollback skips gates and steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t.temporal.routing, t.now),
         lambda t, _: _none("the last change has not reached every task queue yet", due=ends)
         if (ends := _update_ends(t.temporal.routing))
-        else _none("the last change has not reached every task queue yet; when it was made is unknown")),
+        else _none("the last change, made at an unknown time, has not reached every task queue yet")),
     Row(Reason.REPLAY_FAILED,
         lambda t: (run := gates.missing_replay(t)) and run.state is ReplayState.FAILED and run,
         lambda t, run: _none(gates.replay_sentence(t, run), _BLOCKED)),
@@ -208,7 +208,7 @@ TABLE = (
 
 
 def wanted_change(target: Target) -> RoutingPlan:
-    """The next change of traffic, or none, with the reason."""
+    """The next traffic change and its reason, or the reason why traffic does not change."""
     rows: tuple[Row[Any], ...] = TABLE
     reason, change = next((row.reason, row.then(target, fact)) for row in rows if (fact := row.when(target)))
     return change(reason=reason, ignores_missing_queues=polling.ignores_missing_queues(target))
@@ -234,7 +234,7 @@ def _clear_ramp(because: str) -> _Change:
 def _take_back(
     target: Target, because: str, action: WhenNoPollers | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> _Change:
-    """End or pause a ramp without a person's decision. The reason is first written into the metadata."""
+    """End or pause a ramp automatically. The rollout first records the reason in the version's metadata."""
     if action in _PAUSES:
         pause = target.new_mark(MarkKey.PAUSED, because)
         return partial(_none(f"{because}: it is paused"), marks={**pause, **(marks or {})})
@@ -242,20 +242,20 @@ def _take_back(
 
 
 def _is_news(target: Target, action: WhenNoPollers | OnFailure) -> bool:
-    """Whether a failure changes anything. It does not if it would pause a rollout that is already paused."""
+    """Whether a failure requires a change: pausing a rollout that is already paused changes nothing."""
     return not target.is_paused or action not in _PAUSES
 
 
 def _replaced(target: Target) -> str:
     """The ramping version if the spec no longer describes it, otherwise empty.
 
-    twgen no longer checks its metrics. Its share only goes back to a current version that has pods.
+    twgen no longer checks that version's metrics. The ramp only ends if the current version has pods.
     """
     ramp, is_moved_by_hand = target.other_ramp, target.spec.rollout.strategy is Strategy.MANUAL
     if not ramp or is_moved_by_hand or not target.current or target.is_current:
         return ""
     goes_back_at_once = target.is_rollback and target.obstacle is None and not target.is_paused
-    # at the limit of versions, the target would wait for the removal of the version that ramps
+    # if maxVersions is reached, the target would have to wait until the ramping version is removed
     if goes_back_at_once or not (target.not_created or target.has_replaced(ramp.build_id)):
         return ""
     serves = target.deployments.get(target.current)
@@ -264,13 +264,13 @@ def _replaced(target: Target) -> str:
 
 
 def is_updating(routing: Routing, now: datetime) -> bool:
-    """Whether the last change has not reached every task queue yet, and the rollout still waits for that."""
+    """Whether the rollout waits until the last routing change has reached every task queue."""
     ends = _update_ends(routing)
     return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
 
 def _update_ends(routing: Routing) -> datetime | None:
-    """When the rollout stops waiting for an update, or None if it is unknown when the update began."""
+    """When the rollout stops waiting for a routing update, or None if the update's start time is unknown."""
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
@@ -291,11 +291,11 @@ def _wait_for_pause(target: Target) -> _Change:
 
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
-    """The next change of a worker's traffic. Caller explains `drives`."""
+    """The next change of a worker's traffic. The class `Caller` explains `drives`."""
     routing, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if routing.action is RoutingAction.NONE and not routing.marks:
         return routing
-    # a person's abort does not wait for a promotion
+    # after a person aborts a version, the ramp ends without a promotion
     if spec.rollout.strategy is Strategy.MANUAL and routing.reason is not Reason.ABORTED:
         in_words = described_change(routing.action, routing.build_id, routing.percentage)
         because = f"the strategy is Manual: run `twgen promote` to {in_words} ({routing.because})"
@@ -309,7 +309,7 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
 
 
 def unserved_traffic(target: Target) -> str:
-    """The alarm that new workflows go to a version that no worker serves, or empty if all are served."""
+    """An alarm if new workflows go to a version without running workers, otherwise empty."""
     obstacle = target.obstacle
     if obstacle and obstacle.is_known and not obstacle.older_pods_serve:
         alarm = f"new workflows go to {target.build_id}, but no worker serves them: {obstacle.because}"
@@ -317,7 +317,7 @@ def unserved_traffic(target: Target) -> str:
             return alarm
         if target.ramp and target.ramp.percentage > 0:
             return f"{plain_percentage(target.ramp.percentage)}% of {alarm}"
-    # the workers of versions that twgen did not create may run anywhere
+    # if twgen did not create a version, its workers may run outside this cluster
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live, version = target.deployments.get(build_id), target.versions.get(build_id)
         if live is None and version and version.serverless:
@@ -329,7 +329,7 @@ def unserved_traffic(target: Target) -> str:
 
 
 def rollback_warnings(target: Target) -> tuple[str, ...]:
-    """A warning if a rollback affects auto-upgrade workflows that already run on the newer version."""
+    """A warning if a rollback moves auto-upgrade workflows that already run on the newer version."""
     if target.is_foreign or not target.goes_back:
         return ()
     current = target.versions.get(target.current or "")
@@ -345,7 +345,7 @@ def rollback_warnings(target: Target) -> tuple[str, ...]:
 
 
 def change_when_due(target: Target, routing: RoutingPlan) -> RoutingPlan | None:
-    """The change of traffic that follows when the plan's wait ends, or None if the wait brings no change."""
+    """The traffic change at the end of the plan's wait, or None if the traffic does not change then."""
     if not routing.due_at:
         return None
     later = plan_worker_routing(replace(target, now=routing.due_at + datetime.resolution))

@@ -27,45 +27,45 @@ class Obstacle:
 
     because: str
     is_known: bool = True
-    """Whether it is known that the target cannot serve."""
+    """Whether twgen knows that the target cannot serve, rather than lacking the information."""
     has_pods: bool = True
-    """Whether there are pods that can run a gate: pods that are about to end cannot."""
+    """Whether the target has pods that can run a gate. Pods that are about to terminate cannot."""
     phase: Phase = Phase.WAITING
-    """The phase of the rollout while the obstacle lasts. Blocked means that waiting does not help."""
+    """The rollout's phase while the obstacle lasts. Blocked means that waiting does not help."""
     older_pods_serve: bool = False
-    """Whether pods of an older template serve its traffic."""
+    """Whether pods with an older pod template serve the target's traffic."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a worker at one moment, and the identity that would change its traffic."""
+    """A worker's target version at one moment, and the manager identity that would change its traffic."""
 
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
     identity: str
-    """The manager identity of the plan, or empty if unknown."""
+    """The plan's manager identity, or empty if unknown."""
     not_created: str = ""
-    """Why its Deployment is not created. Empty if it is created, exists, or does not matter."""
+    """Why the plan does not create the target's Deployment, or empty if it does or need not create one."""
 
     @property
     def build_id(self) -> str:
-        """The build ID of the target."""
+        """The target's build ID."""
         return self.spec.build_id
 
     @cached_property
     def temporal(self) -> WorkerDeployment:
-        """The worker in Temporal, or an empty one if Temporal does not know it."""
+        """The Worker Deployment in Temporal, or an empty one if Temporal does not know the worker."""
         return self.world.temporal or WorkerDeployment()
 
     @cached_property
     def versions(self) -> dict[str, Version]:
-        """Every version in Temporal, by build ID."""
+        """The worker's versions in Temporal, by build ID."""
         return {version.build_id: version for version in self.temporal.versions}
 
     @cached_property
     def version(self) -> Version | None:
-        """The target in Temporal, or None if Temporal does not know it."""
+        """The target version in Temporal, or None if Temporal does not know it."""
         return self.versions.get(self.build_id)
 
     @property
@@ -75,7 +75,7 @@ class Target:
 
     @cached_property
     def deployments(self) -> dict[str, LiveDeployment]:
-        """The Deployment of every version that has one, by build ID."""
+        """The versions' Deployments, by build ID."""
         return {build_id: live for build_id, (live, *_) in deployments_of(self.spec, self.world).items()}
 
     @property
@@ -91,24 +91,24 @@ class Target:
 
     @cached_property
     def ramp(self) -> RampingVersion | None:
-        """The ramp, if it goes to the target."""
+        """The ramp if the target is the ramping version, otherwise None."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id == self.build_id else None
 
     @property
     def other_ramp(self) -> RampingVersion | None:
-        """The ramp, if it goes to another version or to unversioned workers."""
+        """The ramp if another version or unversioned workers are ramping, otherwise None."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
 
     @cached_property
     def live_percentage(self) -> float:
-        """The target's percentage of new workflows while it ramps, or 0 if it does not ramp."""
+        """The percentage of new workflows that a ramping target gets, or 0 if it is not ramping."""
         return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
 
     @cached_property
     def step(self) -> RolloutStep:
-        """The highest step up to the live percentage, or else the first step. The spec must have steps."""
+        """The highest step that is not above the live percentage, or else the first step. Requires steps."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
         return next(below, steps[0])
@@ -121,18 +121,18 @@ class Target:
 
     @property
     def following_step(self) -> RolloutStep | None:
-        """The step after the live percentage, or None if the target gets all traffic next."""
+        """The first step above the live percentage, or None if the target gets all traffic next."""
         return next(iter(self.steps_left), None)
 
     @cached_property
     def step_ends(self) -> datetime | None:
-        """When the pause of the present step ends, or None if unknown."""
+        """When the current step's pause ends, or None if unknown."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
     @cached_property
     def due_percentage(self) -> float | None:
-        """The share of new workflows that the steps set now, or None until the pause of the step is over."""
+        """The target's share of new workflows according to the steps, or None during a step's pause."""
         steps = self.spec.rollout.steps
         if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
             return 100
@@ -150,24 +150,24 @@ class Target:
 
     @property
     def next_percentage(self) -> float:
-        """The share that the target gets next."""
+        """The percentage of new workflows at the next step, or 100 after the last step."""
         return self.following_step.percentage if self.following_step else 100
 
     @property
     def waits_for_a_person(self) -> bool:
-        """Whether the target has reached a step that, according to the policy, only a person may end."""
+        """Whether the target has reached a step that, according to the policy, only a person can end."""
         policy_step = self.spec.policy.step(self.step.percentage)
         has_reached = self.live_percentage >= rounded_percentage(self.step.percentage)
         return has_reached and policy_step is not None and policy_step.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
-        """Whether the target is current and no other version ramps."""
+        """Whether the target is current and no other version is ramping."""
         return self.is_current and self.other_ramp is None
 
     @cached_property
     def marks(self) -> Mapping[MarkKey, Mark]:
-        """The marks in the target's metadata that still count."""
+        """The marks in the target's metadata that are still in force."""
         version, temporal = self.version, self.temporal
         if not version or not version.metadata:
             return {}
@@ -186,21 +186,21 @@ class Target:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the target gets no more traffic: it is paused, or the worker is retired."""
+        """Whether the target gets no additional traffic, because it is paused or the worker is retired."""
         return MarkKey.PAUSED in self.marks or self.is_retired
 
     def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
-        """A new mark with the present time, as a metadata entry."""
+        """A metadata entry with a new mark, made now."""
         stay, ramps = self.stay_began, self.ramp is not None
         return {key.value: write_mark(Mark(key, self.identity, self.now, because, stay, ramps, details))}
 
     @property
     def stay_began(self) -> datetime | None:
-        """When the target's present period in the routing began, or None if unknown."""
+        """When the target's current period in the routing began, or None if unknown."""
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:
-        """The reason in a rollout's mark, for the end of a sentence. Empty if a person made the mark."""
+        """The reason that a rollout recorded in a mark, in parentheses. Empty if a person made the mark."""
         mark = self.marks.get(key)
         return f" ({mark.because})" if mark and mark.because else ""
 
@@ -211,24 +211,24 @@ class Target:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the identity of the plan is the manager of the worker."""
+        """Whether the plan's identity is the worker's manager identity."""
         return bool(self.identity) and self.temporal.manager_identity == self.identity
 
     @property
     def is_held(self) -> bool:
-        """Whether no gate starts and no object changes until another rollout, manager or person acts."""
+        """Whether gates and objects must not change: another manager or rollout acts, or it is paused."""
         return self.is_foreign or self.world.rollout.is_stopped or self.is_paused
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
-        """Why the target cannot take traffic, by its Deployment and task queues, or None if it can."""
+        """Why the target cannot take traffic, based on its Deployment and task queues, or None if it can."""
         live = self.deployment
         workflow = [queue for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW]
         if self.spec.says_zero:
             because = "its spec says zero replicas: no worker can take traffic"
             return Obstacle(because, has_pods=False, phase=Phase.BLOCKED)
         if self.world.deployments is None:
-            # if the cluster was not read, only a poller proves that a worker runs
+            # if the cluster was not read, only a poller proves that a worker is running
             queues = workflow or self.task_queues
             if not queues or any(queue.pollers is None for queue in queues):
                 unread = "pollers" if queues else "task queues"
@@ -257,7 +257,7 @@ class Target:
         if not live.serving:
             return Obstacle(f"its Deployment is not available yet{newest_pod}")
         if live.replacing:
-            # the older pods may run code that the gate did not test, for example under a custom build ID
+            # with a custom build ID, for example, the older pods may run code that the gate did not test
             because = f"its pods are being replaced, and no new pod is available yet{newest_pod}"
             return Obstacle(because, has_pods=False, older_pods_serve=True)
         if silent := [queue for queue in workflow if queue.pollers is False]:
@@ -267,23 +267,23 @@ class Target:
 
     @property
     def unserved(self) -> str:
-        """Why the ramp must end, if no worker has polled for too long, or empty if it may continue."""
+        """The reason to end the ramp if no worker has polled for too long, otherwise empty."""
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenNoPollers.WAIT:
             return ""
-        # an autoscaler that removed all pods for lack of work creates new ones when work arrives
+        # an autoscaler that scaled an idle version to zero will create pods when tasks arrive
         may_rest = any(resource.scales_from_zero for resource in self.spec.attached)
         if may_rest and (not self.deployment or self.deployment.replicas == 0):
             return ""
         queue, length = silence(self.task_queues)
-        # twgen's clock may be ahead of the server's, which timed the polls
+        # the server recorded the poll times, and twgen's clock may be ahead of the server's clock
         if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
             return ""
         return f"none of its workers has polled task queue {queue} for {spoken(length)} or longer"
 
     @property
     def analysis(self) -> Analysis | None:
-        """The analysis of the present step, or None if nothing is measured, as with strategy Manual."""
+        """The current step's analysis, or None if nothing is measured, for example with strategy Manual."""
         steps, ramps = self.spec.rollout.steps, self.version is not None and self.live_percentage > 0
         if not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
             return None
@@ -291,7 +291,7 @@ class Target:
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """The verdict of each metric of the analysis. Empty if nothing is measured."""
+        """The verdict on each metric of the analysis. Empty if nothing is measured."""
         if not self.analysis:
             return ()
         measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
@@ -299,7 +299,7 @@ class Target:
 
     @property
     def measured_since(self) -> datetime | None:
-        """When measuring began (with the ramp, or when a person let it continue), or None if unknown."""
+        """When measuring began, or None if unknown: when the ramp began, or when a person resumed it."""
         # Temporal may report when the percentage changed, but not when the ramp began
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
         mark = self.marks.get(MarkKey.MEASURED_SINCE)
@@ -307,7 +307,7 @@ class Target:
 
     @property
     def on_failure(self) -> OnFailure:
-        """The policy's action on the ramp if a metric fails."""
+        """The policy's action if a metric fails."""
         analysis = self.spec.policy.analysis
         return analysis.on_failure if analysis else OnFailure.ABORT
 
@@ -315,24 +315,24 @@ class Target:
     def is_rollback(self) -> bool:
         """Whether the target was current recently and is older than the current version.
 
-        If so, it gets all traffic back at once. If there is no current version, or its age is unknown, this
-        is not a rollback.
+        In a rollback, the target gets all traffic back at once. If there is no current version, or its age is
+        unknown, this is not a rollback.
         """
-        # `now` is the time of the slowest clock, which is safe for waits. This window would get longer, so
-        # the fastest clock decides here
+        # `self.now` is the time on the slowest clock, which is safe for waits. It would extend the rollback
+        # window, so the time on the fastest clock is used here
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
         return self.version is not None and recently_current(self.version, self.temporal, now, window)
 
     @property
     def goes_back(self) -> bool:
-        """Whether the rollout is a rollback, which moves auto-upgrade workflows to older code."""
+        """Whether a rollback will move auto-upgrade workflows to older code."""
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
-        """Whether the target is known to replace that version. If not, this plan may be of an older spec.
+        """Whether the target is known to replace that version. If not, this plan's spec may be outdated.
 
-        A target that has polled replaces any other version. An aborted target has already had a ramp.
+        A target that has polled replaces any other version. So does an aborted target: it has already ramped.
         """
         both = (self.versions.get(item) or self.deployments.get(item) for item in (self.build_id, build_id))
         created_at, replaced_created_at = (item and item.created_at for item in both)
@@ -347,7 +347,7 @@ class Target:
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that the target polls, as far as Temporal reports them."""
+        """The target's task queues that Temporal reports."""
         return self.version.own_task_queues if self.version else ()
 
     @property
@@ -358,19 +358,19 @@ class Target:
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
-    """The workflow task queue without polls for the longest time, and the least length of that time."""
+    """The workflow task queue that has been without polls for the longest time, and for how long at least."""
     silent = [("", timedelta())]
     for queue in task_queues:
         if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
             continue
         length = timedelta(seconds=queue.silent_seconds or 0)
-        # Temporal lists a poller for this long, so a missing one has been silent for at least that time
+        # Temporal lists a poller for this long after its last poll, so a missing one has been silent longer
         silent.append((queue.name, length if queue.pollers else max(length, POLLERS_ARE_LISTED)))
     return max(silent, key=itemgetter(1))
 
 
 def _unversioned_poller(queue: TaskQueue) -> str:
-    """The end of a sentence about a task queue that a worker without a version polls."""
+    """A clause about an unversioned worker that polls the task queue, or empty if there is none."""
     if not queue.unversioned_pollers:
         return ""
-    return ", but a worker without a version does: does the worker turn versioning on in its SDK?"
+    return ", but an unversioned worker does: is versioning enabled in the worker's SDK options?"

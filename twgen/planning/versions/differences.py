@@ -1,4 +1,4 @@
-"""Finds the fields that differ between a new target and the current version: they explain the build ID."""
+"""Finds the fields that differ between a new target and the current version, to explain the new build ID."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from twgen.versioning.injection import names_found
 from twgen.versioning.pod_templates import content_of, injected_names
 
 _LONGEST = 40
-"""The maximum length of a shown value."""
+"""The maximum length of a value that is shown."""
 
 
 def differing_fields(worker: WorkerVersions) -> tuple[str, ...]:
     """The paths of the differing fields in the pod template.
 
-    Only labels and images are shown with their values, so no secret can appear. Empty if the target is
-    current, or if no record of the current version was read.
+    Values are shown only for labels and images, so that no secret can appear. The result is empty if the
+    target is current, or if the current version's pod template is unknown.
     """
     current = next((item for item in worker.versions if item.status is VersionStatus.CURRENT), None)
     if not current or current.build_id == worker.spec.build_id:
@@ -42,7 +42,7 @@ def differing_fields(worker: WorkerVersions) -> tuple[str, ...]:
 
 
 def _shown(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The paths and the short values of labels and images. An image is shown without its repository."""
+    """The paths and values of labels and images, without long values and without the images' repositories."""
     values = {
         join_path("metadata.labels", name): value
         for name, value in (value_at(template, "metadata", "labels") or {}).items()

@@ -21,7 +21,7 @@ from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 UNREGISTERED_DELAY = timedelta(minutes=10)
-"""How long a Deployment may exist before Temporal must know its version."""
+"""How long a Deployment may exist before its version is expected to register in Temporal."""
 
 
 def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveDeployment]]:
@@ -37,7 +37,7 @@ def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveD
 
 
 def _moved_variables(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
-    """The variables for server, namespace and worker name that differ between a Deployment and the spec."""
+    """The variables for address, namespace and worker name that differ between a Deployment and the spec."""
     recorded_place = (recorded.address, recorded.temporal_namespace, recorded.worker_deployment)
     own_place = (spec.connection.host_port, spec.temporal_namespace, spec.worker_deployment)
     if recorded_place == own_place:  # the usual case
@@ -56,7 +56,7 @@ class VersionFacts:
     build_id: str
     status: VersionStatus
     version: Version | None
-    """The version in Temporal, or None if Temporal does not list it."""
+    """The version's description in Temporal, or None if Temporal does not list the version."""
     live: LiveDeployment | None
     """The version's Deployment, unless it is being deleted."""
     terminating: LiveDeployment | None
@@ -64,17 +64,17 @@ class VersionFacts:
     remembered: RecordedDeployment | None
     """The version's manifest from the ledger, or from the history of its specs in Git."""
     remembered_by: HistorySource
-    """The source of `remembered`: the ledger or the history of Git."""
+    """The source of `remembered`: the ledger or the Git history."""
     twins: tuple[LiveDeployment, ...] = ()
     """Other Deployments with the same build ID, except those that are being deleted."""
     is_among_newest: bool = True
-    """Whether the version is one of the newest MOST_VERSIONS. By default, a server forgets all others."""
+    """Whether the version is one of the newest MOST_VERSIONS. By default, servers delete older versions."""
     namesake: str = ""
-    """Another version whose Deployment would have the same name. It may have work, but is not deployed."""
+    """Another version that is not deployed, but whose Deployment would have the same name."""
 
     @property
     def is_target(self) -> bool:
-        """The spec describes this version."""
+        """Whether the spec describes this version."""
         return self.build_id == self.spec.build_id
 
     @property
@@ -114,7 +114,7 @@ class VersionFacts:
 
     @property
     def remembers_what_runs(self) -> bool:
-        """Whether Git has a manifest of the version. If it is deployed, the pod template must be the same."""
+        """Whether Git has the version's manifest, with the live pod template if the version is deployed."""
         live, remembered = self.live or self.terminating, self.remembered
         return remembered is not None and (
             live is None or remembered.template_hash == live.recorded.template_hash
@@ -122,15 +122,15 @@ class VersionFacts:
 
     @property
     def is_loose(self) -> bool:
-        """Whether the only manifest is in an unprotected Deployment, which would be pruned if omitted."""
-        # the policy may prefer that the render fails
+        """Whether the only manifest is the live Deployment, which would be pruned if it is not rendered."""
+        # the policy may instead require that the render fails
         policy = self.spec.policy
         is_held = not self.live or self.live.protected or policy.missing_template is MissingTemplate.FAIL
         return not (is_held or self.remembers_what_runs or HistorySource.CLUSTER in policy.history)
 
     @property
     def place(self) -> str:
-        """The server and the Temporal namespace that the pods connect to, for messages."""
+        """The server address and the Temporal namespace that the pods connect to, as text for messages."""
         recorded = self.recorded
         parts = (recorded.address, recorded.temporal_namespace) if recorded else ()
         place = " ".join(filter(None, parts)) or "an unknown place"
@@ -139,7 +139,7 @@ class VersionFacts:
 
     @property
     def connection_differs(self) -> bool:
-        """Whether the version's connection differs from the spec's. False if no hash is recorded."""
+        """Whether the version's connection differs from the spec's. False without a recorded hash."""
         recorded = self.recorded.connection_hash if self.recorded else ""
         return bool(recorded) and recorded != connection_hash(self.spec.connection)
 
@@ -150,9 +150,9 @@ class VersionFacts:
 
     @property
     def was_moved_by_hand(self) -> bool:
-        """Whether a person changed the connection in the live pod template, which had been the spec's.
+        """Whether a person replaced the spec's connection in the live pod template.
 
-        If so, the address contradicts the recorded hash, or the variables have another field manager.
+        In that case, the address contradicts the recorded hash, or the variables have another field manager.
         """
         live = self.live
         if not live or not self.applied or self.connection_differs or not live.recorded.connection_hash:
@@ -165,7 +165,7 @@ class VersionFacts:
     @property
     def gets_new_connection(self) -> bool:
         """Whether the policy applies the spec's changed connection to this version."""
-        # only for versions that stay: a version that is removed is not restarted for a new connection
+        # only used for versions that stay: a version that is about to be removed need not restart
         changes = self.spec.policy.connection_changes
         if changes is ConnectionChanges.ALL_VERSIONS:
             return self.connection_differs
@@ -174,12 +174,12 @@ class VersionFacts:
 
     @cached_property
     def applied(self) -> Applied | None:
-        """The pod template that was applied to the live Deployment. None if neither spec nor Git has it."""
+        """The pod template that was applied to the live Deployment, or None if spec and Git lack it."""
         return applied_template(self.spec, self.live, self.remembered) if self.live else None
 
     @property
     def open_workflows(self) -> int:
-        """The number of open workflows on the version. It is 0 too if they were not counted."""
+        """The number of open workflows on the version, or 0 if they were not counted."""
         return (self.version.open_workflows if self.version else None) or 0
 
     @property
@@ -189,41 +189,41 @@ class VersionFacts:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether a sync has already removed the version's pods and its protection."""
+        """Whether a sync has already scaled the version to zero and removed its prune protection."""
         return self.live is not None and self.live.replicas == 0 and not self.live.protected
 
     @property
     def both_delays(self) -> timedelta:
-        """The time that a drained version keeps its Deployment."""
+        """How long a drained version keeps its Deployment."""
         return self.sunset.scaledown_delay + self.sunset.delete_delay
 
     @property
     def is_left_over(self) -> bool:
-        """Whether nothing needs the version. If no cluster was read, its Deployment may still exist."""
+        """Whether the version is no longer needed. If no cluster was read, its Deployment may still exist."""
         drained_for = self.drained_for
         return self.never_active or (drained_for is not None and drained_for > self.both_delays)
 
     @property
     def drained_for(self) -> timedelta | None:
-        """How long the version has been drained, or None if it is not drained, or if this is unknown."""
+        """How long the version has been drained, or None if it is not drained or the time is unknown."""
         drainage = self.version.drainage if self.version else None
         changed = drainage.changed_at if drainage and self.status is VersionStatus.DRAINED else None
         return self.now - changed if changed else None
 
     @property
     def registered_for(self) -> timedelta | None:
-        """How long Temporal has known the version, or None if this is unknown."""
+        """How long ago the version was created in Temporal, or None if unknown."""
         created = self.version.created_at if self.version else None
         return self.now - created if created else None
 
     @property
     def unregistered_for(self) -> timedelta | None:
-        """The age of the version's Deployment. None if it is unknown, or if Temporal knows the version."""
+        """The age of the Deployment of a version that Temporal does not know, otherwise None."""
         created = self.live.created_at if self.live else None
         return self.now - created if created and self.status is VersionStatus.NOT_REGISTERED else None
 
     def moments(self) -> Iterator[datetime]:
-        """The times when the decision about the version may change just because time passes."""
+        """The times at which the decision about the version may change without any other event."""
         limits = (
             (self.drained_for, self.sunset.scaledown_delay),
             (self.drained_for, self.both_delays),
@@ -238,12 +238,12 @@ def version_facts(
 ) -> Iterator[VersionFacts]:
     """The target and all versions that are deployed or known to Temporal, sorted by build ID.
 
-    `among` limits them to these build IDs.
+    `among` limits the result to these build IDs.
     """
     live = deployments_of(spec, world)
     versions = known_to_temporal(world)
-    # names of Deployments are shortened and in lower case, so two versions may share one. This matters only
-    # for a live version that Temporal does not know
+    # Deployment names are shortened and in lower case, so two versions may share a name. This only matters
+    # for a deployed version that Temporal does not know
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
         for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
@@ -278,7 +278,7 @@ def version_facts(
 
 
 def known_to_temporal(world: WorkerWorld) -> dict[str, Version | None]:
-    """Each version that Temporal knows, by build ID, or None if Temporal names it only in the routing."""
+    """Temporal's versions by build ID, with None for a version that appears only in the routing."""
     routed: dict[str, Version | None] = dict.fromkeys(routed_build_ids(world.temporal))
     listed = world.temporal.versions if world.temporal else ()
     return routed | {version.build_id: version for version in listed}
@@ -302,21 +302,22 @@ class AttachedTo(NamedTuple):
 
     kept: tuple[AttachedResource, ...]
     leaving: tuple[AttachedResource, ...] = ()
-    """The resources whose copies the version should no longer have."""
+    """The resources that no longer belong to the version, but whose copies still exist."""
     replaced: tuple[AttachedObject, ...] = ()
     """The version's objects that no longer have a template."""
     following: tuple[AttachedResource, ...] = ()
-    """The resources that replace objects without a template."""
+    """The resources that replace the objects in `replaced`."""
     waiting: tuple[AttachedResource, ...] = ()
-    """The autoscalers that must wait, because Argo CD would still undo their decisions."""
+    """The autoscalers that must wait, because Argo CD would still reset the replicas."""
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
     """The attached resources of a version, which depend on its status.
 
-    A leaving object is rendered once more without its owner, so that it can be pruned. Its replacement waits
-    for that, since two autoscalers of one Deployment block each other, and a pod with two budgets cannot be
-    evicted. The replacement of an object without a template waits until that object is known to be deleted.
+    An object that is to be removed is first rendered without its owner, so that Argo CD can prune it. Its
+    replacement waits until then, because two autoscalers on one Deployment block each other, and a pod with
+    two PodDisruptionBudgets cannot be evicted. If an object has no template, its replacement waits until the
+    object has been deleted.
     """
     resources, replaced, live = version.spec.attached, _replaced(version), version.live
     has_to_wait = live is not None and live.falls_to_one and live.replicas > 1
@@ -336,7 +337,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
     for item in due:
         [copy] = map(str, objects_of(version, [item]))
         is_there = copy in live.attached and copy not in live.added and role(item) not in unclear_roles
-        # an object that is recorded as gone would be hidden until the rollout updates its record
+        # an object that is recorded as gone stays hidden until the rollout updates the record
         follows = role(item) in replaced_roles or (bool(replaced) and copy in live.gone)
         is_new_scaler = item.autoscales and copy not in {*live.attached, *live.added}
         if is_new_scaler and (has_to_wait or (follows and live.replicas_are_synced)):
@@ -349,7 +350,7 @@ def attached_to(version: VersionFacts) -> AttachedTo:
 
 
 def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
-    """The autoscalers of a version. If no cluster was read, all that might exist."""
+    """A version's autoscalers. If no cluster was read, these are all autoscalers that might exist."""
     resources = version.spec.attached
     if version.world.deployments is not None and resources:
         attached = attached_to(version)
@@ -365,13 +366,13 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
 
 
 def replicas_are_external(version: VersionFacts) -> bool:
-    """Whether an autoscaler or a person sets the replicas of a version, not the spec."""
+    """Whether an autoscaler or a person, not the spec, sets the version's replicas."""
     replicas = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
     return replicas is None or bool(autoscalers_of(version))
 
 
 def rival_autoscalers(worker: WorkerVersions, autoscalers: Sequence[Autoscaler]) -> Iterator[str]:
-    """A warning about each Deployment that has more than one autoscaler, regardless of their origin."""
+    """A warning about each Deployment that has more than one autoscaler, created by twgen or not."""
     for version in worker.versions if len(autoscalers) > 1 else ():
         rivals = [item for item in autoscalers if version.live and item.deployment == version.live.name]
         if len(rivals) > 1:
@@ -399,12 +400,12 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
         return True
     word = _STATUSES.get(version.status)
     if version.is_target:
-        # a draining target gets traffic again, so objects for draining versions would not last
+        # a draining target will get traffic again, so objects for draining versions would soon be removed
         moved = {word} if word and version.status in IN_ROUTING else set()
         return not resource.when.isdisjoint({AttachedWhile.TARGET, *moved})
     if word:
         return word in resource.when
-    # if the status is unknown, copies stay, and a version without copies may have work
+    # if the status is unknown, existing copies stay; a version without copies is treated as draining
     if any(item.when and _has_copy(version, item) for item in version.spec.attached):
         return _has_copy(version, resource)
     return AttachedWhile.DRAINING in resource.when

@@ -48,9 +48,9 @@ _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
 def plan_worker_versions(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
-    """The plan of every version of a worker. `identity` is for its Deployments, or empty if unknown.
+    """Plan every version of a worker. `identity` is written into the Deployments, or empty if unknown.
 
-    Raises StateUnavailable if a version has no manifest and the policy says that a render must fail then.
+    Raises StateUnavailable if a version has no manifest and the policy requires that the render fails.
     """
     decided = [(version, decide(version)) for version in version_facts(spec, world, now)]
     not_created = _why_not_created(spec, decided)
@@ -80,8 +80,8 @@ def plan_worker_versions(
 def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
     """Whether a version other than the target counts against maxVersions.
 
-    A drained version with zero replicas does not count. Nor does a version that is rendered only because no
-    cluster was read.
+    A drained version with zero replicas does not count. Neither does a version that is rendered only because
+    no cluster was read.
     """
     if not version.live:
         return reason not in _UNSEEN
@@ -89,7 +89,7 @@ def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
-    """The next action on each version that will follow just because time passes, by build ID."""
+    """The next action on each version that becomes due as time passes, by build ID."""
     by_build_id = {}
     for version in version_facts(spec, world, now):
         action = decide(version).action
@@ -102,7 +102,7 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
-    """Add the manifest to the decision about a version, or change the decision if there is none."""
+    """Add the manifest to the decision about a version, or change the decision if there is no manifest."""
     if version.is_of_others or decision.reason in _NOT_OURS:
         return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
@@ -117,7 +117,7 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    # a warning gives the reason why Git does not have it
+    # a warning explains why Git does not contain the manifest
     because = f"{decision.because}; no manifest for it was found {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
@@ -125,7 +125,7 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec = version.spec
     is_without = decision.reason in {Reason.VERSION_CAP_REACHED, *_NOT_OURS}
-    # without a Deployment, an object would have no owner and no record, so it would never be deleted
+    # without a Deployment, an attached object would have no owner and no record, and never be deleted
     has_none = version.world.deployments is not None and not version.live and decision.action is _NONE
     is_without = is_without or has_none or decision.action is VersionAction.DROP
     attached = AttachedTo(()) if is_without else attached_to(version)
@@ -156,7 +156,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
 
 
 def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
-    """The end of a sentence about attached objects that are removed, and autoscalers that wait."""
+    """Clauses about attached objects that are removed and autoscalers that wait."""
 
     def named(items: Iterable[AttachedResource | AttachedObject]) -> str:
         return listed([f"{item.kind} {item.name}" for item in items])
@@ -176,7 +176,7 @@ def _clauses_about(attached: AttachedTo, version: VersionFacts) -> str:
 
 
 def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
-    """Refine a decision to keep a version. It becomes an update after an edit, or for a new connection."""
+    """Refine a Keep decision: it becomes an Update if the pods were edited or get a new connection."""
     applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
@@ -198,7 +198,7 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
     if replaced is not None:
         because, reason = f"{because}, and {pods}", Reason.CONNECTION_CHANGED
         return Decision(reason, _UPDATE, decision.replicas, because, live.recorded, replaced)
-    # if the live template is equivalent to the spec's or the remembered one, rendering it changes nothing
+    # if the spec's or the remembered pod template is equivalent to the live one, rendering it changes nothing
     if applied and version.is_target and applied.fits(described_template(version.spec)):
         return decision
     remembered = version.remembered
@@ -206,12 +206,12 @@ def _with_pods_kept(version: VersionFacts, live: LiveDeployment, decision: Decis
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
             return decision._replace(recorded=remembered)
-    # a template that the spec or Git confirms can be rendered, even if something was added to it by hand
+    # a live template that matches the spec or Git can be rendered, even if fields were added by hand
     return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
-    """A version's manifest: the deployed one if the policy allows it, or else a matching remembered one."""
+    """A version's manifest: the live Deployment if the policy allows it, or else a matching one in Git."""
     deployment = version.live or version.terminating
     is_source = HistorySource.CLUSTER in version.spec.policy.history
     if deployment and (version.is_target or is_source or version.is_loose):
@@ -222,7 +222,7 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
 def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     """Add the policy's patches to the decision about a version.
 
-    If they change its pods, the decision becomes an update with a reason of its own.
+    If the patches change a kept version's pods, the decision becomes an Update with the reason Patched.
     """
     applied = version.live.patch if version.live else None
     if not (version.patch or applied):
@@ -234,33 +234,33 @@ def _with_patch(version: VersionFacts, decision: Decision) -> Decision:
     decision = decision._replace(patch=containers)
     if decision.action not in _HAS_PODS:
         return decision
-    # the ledger has the manifest without the patch. The patch is applied to it again, so the pods stay the
-    # same when another version becomes the target
+    # the ledger contains the manifest without the patch. The patch is applied again, so that the pods do not
+    # change when another version becomes the target
     replicas = version.patch.replicas if version.patch else None
     if replicas is not None and not autoscalers_of(version):
-        because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
+        because = f"{decision.because}; its policy's patches give it {counted(replicas, 'replica')}"
         decision = decision._replace(replicas=replicas, because=because)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), containers)
     if not version.live or not changed or _is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), containers)
         clause = f"; patched: {listed(patched)}" if patched else ""
         return decision._replace(because=f"{decision.because}{clause}")
-    change = f"patches of its policy change its {listed(changed)}"
+    change = f"its policy's patches change its {listed(changed)}"
     if not containers:
-        change = f"the patch of its {listed(changed)} was removed: the original values are restored"
+        change = f"the patch for its {listed(changed)} was removed: the original values are restored"
     decision = decision._replace(because=f"{decision.because}; {change}, and {_effect_on_pods(version.live)}")
     is_kept = decision.action is VersionAction.KEEP
     return decision._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else decision
 
 
 def _effect_on_pods(live: LiveDeployment) -> str:
-    """The effect of a new pod template on the pods of a Deployment, as a clause."""
+    """A clause about the effect of a new pod template on a Deployment's pods."""
     restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
     return restart if live.replicas else "it has no pods"
 
 
 def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
-    """Whether a person edited the live pods, and a patch of the policy now has the same effect."""
+    """Whether a person edited the live pods, and the policy now contains an equivalent patch."""
     containers = _patched_containers(version, base)
     if not containers or live.patch:
         return False
@@ -275,9 +275,9 @@ def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Conta
 def _why_not_created(spec: WorkerSpec, decided: Sequence[tuple[VersionFacts, Decision]]) -> str:
     """Why the target's Deployment is not created, or empty if it is created or exists."""
     target = next(version for version, _ in decided if version.is_target)
-    # a target that may already have work needs its pods, even above the limit
+    # a target that may already have work needs pods, even if maxVersions is exceeded
     may_wait = not target.live and not may_have_work(target.status, target.version)
-    # if the cluster was not read, a target that has polled may be deployed, and would be pruned if left out
+    # if the cluster was not read, a target that has polled may be deployed: omitting it would prune it
     cluster_was_read = target.world.deployments is not None
     may_wait = may_wait and (cluster_was_read or target.status is VersionStatus.NOT_REGISTERED)
     others = ((version, decision) for version, decision in decided if version is not target)

@@ -2,13 +2,13 @@
 
 All rows follow two rules:
 
-1. A version that may have work is never scaled down or dropped. Only three kinds of version ever are: one
-   that was never active, a drained one after its delay, and one that Temporal does not know.
-2. No Deployment is removed in one step. First it is rendered with zero replicas and without protection. It is
-   omitted only after a sync has applied this.
+1. A version that may have work is never scaled down or dropped. Only three kinds of versions are: versions
+   that were never active, drained versions after a delay, and versions that Temporal does not know.
+2. No Deployment is removed in one step. It is first rendered with zero replicas and without prune protection,
+   and is omitted from the render only after a sync has applied this.
 
-LIVE is the table of versions with a Deployment, WITHOUT_DEPLOYMENT the table of all others. `plan` applies
-the row, and then changes a Keep into an Update if the pods must change.
+LIVE is the table for versions with a Deployment, and WITHOUT_DEPLOYMENT is the table for all other versions.
+`plan` applies the row, and then changes a Keep into an Update if the pods must change.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,11 +40,11 @@ class Decision(NamedTuple):
     """The replicas in the manifest, or None if it omits them."""
     because: str
     recorded: RecordedDeployment | None = None
-    """The manifest to render again. None until it is known, or if the spec describes the version."""
+    """The manifest to render again, or None if it is not known yet or the spec describes the version."""
     replaced_injection: frozenset[str] | None = None
-    """The injected names in that manifest to replace for the spec's connection, or None to replace none."""
+    """The injected names to replace with the spec's connection, or None to keep the old connection."""
     patch: tuple[Mapping[str, Any], ...] = ()
-    """The patches of its containers."""
+    """The patches to the version's containers."""
 
 
 _Outcome = tuple[VersionAction, int | None, str]
@@ -54,11 +54,11 @@ _Fact = TypeVar("_Fact")
 
 
 class Row(NamedTuple, Generic[_Fact]):
-    """A condition, and the decision about a Deployment that it leads to."""
+    """A condition and the resulting decision about a Deployment."""
 
     reason: Reason
     when: Callable[[VersionFacts], _Fact | Literal[False] | None]
-    """The fact that `then` receives. If it is false, the row does not match."""
+    """Returns the fact to pass to `then`. If the result is falsy, the row does not match."""
     then: Callable[[VersionFacts, _Fact], _Outcome]
 
 
@@ -135,7 +135,7 @@ WITHOUT_DEPLOYMENT = (
         lambda v: may_have_work(v.status, v.version) and v.is_of_others,
         lambda v, _: _of_others(v)),
     Row(Reason.SERVERLESS,
-        # a version with a manifest also had pods, which its workflows may need
+        # if a version has a manifest, it also had pods, and its workflows may need them
         lambda v: v.version is not None and v.version.serverless and not v.recorded,
         lambda v, _: (VersionAction.NONE, None,
                       f"{_state(v)}, and Temporal starts its workers: it needs no pods")),
@@ -217,8 +217,8 @@ def _live(version: VersionFacts, least: int = 0) -> int | None:
     has_enough = live.replicas >= least or any(item.scales_from_zero for item in autoscalers_of(version))
     is_left = live.replicas_are_external and has_enough
     if live.falls_to_one:
-        # Argo CD does not sync if a render only omits a field. A Deployment at zero replicas then gets a pod
-        # only if its protection changes too
+        # if a render omits a field without another change, Argo CD does not sync. A Deployment with zero
+        # replicas then gets a pod only if its prune protection changes too
         is_left = replicas == DEFAULT_REPLICAS and bool(live.replicas or not live.protected)
     return None if is_left and replicas_are_external(version) else replicas
 
@@ -229,7 +229,7 @@ def _spec(version: VersionFacts) -> int | None:
 
 
 def _live_or_spec(version: VersionFacts) -> int | None:
-    """The live replicas. If there are none, the spec's, or one for an autoscaler to start from."""
+    """The live replicas, or else the spec's replicas, or one replica if an autoscaler sets them."""
     if version.live is not None and version.live.replicas:
         return _live(version)
     is_external = replicas_are_external(version)
@@ -237,23 +237,23 @@ def _live_or_spec(version: VersionFacts) -> int | None:
 
 
 def _live_elsewhere(version: VersionFacts) -> int | None:
-    """The live replicas, unless twgen undoes a manual move of a version that may have work."""
+    """The live replicas, unless twgen restores the connection of a version that may have work."""
     if not version.was_moved_by_hand or version.status in LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}:
         return _live(version)
     return _spec(version) if version.status in IN_ROUTING else _live_or_spec(version)
 
 
 def _recorded(version: VersionFacts) -> int | None:
-    """The spec's replicas for a version with traffic, or else the recorded ones, but at least one."""
+    """The spec's replicas for a version with traffic, or else the recorded replicas, but at least one."""
     own_replicas = version.recorded.replicas if version.recorded else None
     replicas = version.spec.replicas if version.status in IN_ROUTING else own_replicas
     return None if replicas is None or replicas_are_external(version) else max(replicas, 1)
 
 
 def _while_draining(version: VersionFacts) -> int | None:
-    """The policy's `drainingReplicas` for a draining version, or None if they do not apply.
+    """The policy's `drainingReplicas` if they apply to the version, otherwise None.
 
-    If a version only counts as draining because Temporal contradicts itself, it keeps its replicas.
+    If a version is treated as draining only because Temporal contradicts itself, its replicas do not change.
     """
     replicas, reported = version.spec.policy.draining_replicas, version.version
     if not replicas or not reported or version.status is not VersionStatus.DRAINING:
@@ -283,7 +283,7 @@ def _state(version: VersionFacts) -> str:
 
 
 def _need(version: VersionFacts) -> str:
-    """A clause about the workflows that need a version, and the replicas that its policy sets meanwhile."""
+    """A clause about the workflows that still need a version, and the replicas that its policy sets."""
     replicas = _while_draining(version)
     by_policy = f", with {counted(replicas, 'replica')} (drainingReplicas)" if replicas else ""
     if not version.open_workflows:
@@ -300,7 +300,7 @@ def _needing(number: int) -> str:
 
 
 def _may_still_exist(version: VersionFacts) -> str:
-    """The end of a sentence about a version that is rendered although both sunset delays are over."""
+    """Why a version is still rendered although both sunset delays are over, as the end of a sentence."""
     return (
         f", longer than both sunset delays together ({spoken(version.both_delays)}); the cluster was not"
         " read, so its Deployment may still exist"

@@ -26,7 +26,7 @@ from twgen.versioning.pod_templates import holders_of, holders_wanted
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "no worker can run its workflows until its manifest is in twgen.lock again"
 _STAYS = "its Deployment is not rendered, and stays as it is"
-_LOOSE = "it is rendered as it runs now, because its Deployment has no protection from pruning"
+_LOOSE = "its live Deployment is rendered unchanged, because it is not protected from pruning"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
@@ -34,7 +34,7 @@ _UNREAD = "if its Deployment exists, prune protection keeps it"
 
 
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    """The warnings about one version. Each begins with its build ID."""
+    """The warnings about one version, each of which begins with the build ID."""
     name = version.build_id
     why = f" ({version.world.history.ends})" if version.world.history.ends else ""
     if version.lives_elsewhere:
@@ -117,7 +117,7 @@ def why_not_deployed(version: VersionFacts) -> str:
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
-    """Why the spec must not be recorded with its build ID, or empty if it may be."""
+    """Why the spec must not be recorded under its build ID, or empty if it can be recorded."""
     if not _is_taken(spec, recorded):
         return ""
     return (
@@ -127,24 +127,24 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
 
 
 def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
-    """Whether another pod template has the spec's build ID. There are only 10,000 generated hashes."""
+    """Whether another pod template has the spec's build ID, since only 10,000 different hashes exist."""
     is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
     return is_another and not spec.has_custom_build_id
 
 
 def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """The warning about all versions of a worker that twgen did not create."""
+    """A warning that names all of a worker's versions that twgen did not create."""
     names = [quoted(item.build_id) for item in versions if item.reason is VersionReason.OF_OTHERS]
     if names:
         it, its, has = ("it", "its", "it has") if len(names) == 1 else ("them", "their", "they have")
         yield (
-            f"twgen renders nothing for {listed(names, _MOST_NAMED)}: such a build ID is not a"
-            f" valid label, so twgen did not create {it}. Keep {its} workers running until {has} drained"
+            f"twgen renders nothing for {listed(names, _MOST_NAMED)}: such a build ID is not a valid"
+            f" label value, so twgen did not create {it}. Keep {its} workers running until {has} drained"
         )
 
 
 def warnings_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """Warnings about live pod templates that have no record and do not match their hash."""
+    """Warnings about live pod templates that are not recorded and do not match their recorded hash."""
     for version in versions:
         if version.is_doubtful and version.live and not fits_its_hash(version.live):
             yield (
@@ -156,7 +156,7 @@ def warnings_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
 
 
 def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
-    """Warnings about patches for a version that no worker of the policy has, or that several have."""
+    """Warnings about patches for a version that none or several of the policy's workers have."""
     by_policy: dict[tuple[str, str], list[WorkerVersions]] = {}
     for worker in workers:
         if worker.spec.policy.patches:
@@ -184,14 +184,14 @@ def unused_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 
 def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
-    """Warnings about versions that lose their pods, if the snapshot has no count of their workflows."""
+    """Warnings about versions that scale to zero although the snapshot has no count of their workflows."""
     in_temporal = {version.build_id: version for version in (temporal.versions if temporal else ())}
     for version in versions:
         is_dropped = version.action is VersionAction.DROP and version.live is not None
         goes = is_dropped or version.action is VersionAction.SCALE_DOWN
         if goes and version.build_id in in_temporal and in_temporal[version.build_id].open_workflows is None:
             yield (
-                f"{version.build_id} loses its pods, but its pinned workflows were not counted: when the"
+                f"{version.build_id} scales to zero, but its pinned workflows were not counted: when the"
                 " snapshot was taken, this was not needed yet. Take a new snapshot"
             )
 
@@ -199,7 +199,7 @@ def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployme
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
-    # if the cluster was not read, only the ledger shows the target's earlier connection
+    # if the cluster was not read, only the ledger contains the target's earlier connection
     may_be_live = version.live is not None or version.world.deployments is None
     is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
     if is_elsewhere and plan.action is VersionAction.KEEP:
@@ -230,13 +230,13 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     restarted = plan.reason is VersionReason.TEMPLATE_CHANGED
     if not restarted and generation not in {None, spec.policy.environment}:
         yield (
-            f"{name} keeps its injected variables of environment {generation}: environment"
-            f" {spec.policy.environment} of its policy applies only to a new version"
+            f"{name} keeps the injected variables of environment {generation}: its policy's environment"
+            f" {spec.policy.environment} applies only to a new version"
         )
     if not restarted and version.applied and holders_of(version.applied.template) != holders_wanted(spec):
         yield (
-            f"{name} keeps its credentials in the same containers: credentialContainers of its policy only"
-            " applies to a new version"
+            f"{name} keeps its credentials in the same containers: its policy's credentialContainers apply"
+            " only to a new version"
         )
 
 
@@ -253,7 +253,7 @@ def _open(version: VersionFacts) -> str:
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
-    """Warnings about manual changes, and about objects that no render replaces, with the commands to run."""
+    """Warnings about manual changes, and about objects to replace by hand, with the commands to run."""
     name, spec, stays = version.build_id, version.spec, plan.action is VersionAction.KEEP
     added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
     if live.lost_labels:
@@ -271,7 +271,7 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             " volumes from the team's own. A new version gets the changed connection"
         )
     place, driver = f"-n {spec.namespace}", spec.policy.driver
-    by_job = "the Job of its rollout does this; without a Job, "
+    by_job = "the rollout's Job does this; without a Job, "
     has_no_job = driver is Driver.NONE or spec.policy.owner_references is not OwnerReferences.RENDER
     if plan.replaced and (has_no_job or driver is Driver.AUTO):
         waits = [f"{item.kind} {item.name}" for item in plan.following]
@@ -287,12 +287,12 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
         objects = listed([f"{item.kind} {item.name}" for item in plan.replaced])
         verb = "has" if len(plan.replaced) == 1 else "have"
         yield (
-            f"{name}: {objects} {verb} no template any more and must be deleted{follows}:"
+            f"{name}: {objects} no longer {verb} a template and must be deleted{follows}:"
             f" {'' if has_no_job else by_job}run `{' && '.join(commands)}` and apply a new render"
         )
     if plan.waiting and driver in {Driver.NONE, Driver.AUTO}:
         names = listed([f"{item.kind} {item.name}" for item in plan.waiting])
-        # only a Job or a person adds this field manager
+        # no render adds this field manager, only a Job or a person
         manifest = (
             f'{{"apiVersion": "{DEPLOYMENT_API}", "kind": "Deployment", "metadata": {{"name": "{live.name}",'
             f' "namespace": "{spec.namespace}"}}, "spec": {{"replicas": {live.replicas}}}}}'
@@ -306,7 +306,7 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
 
 
 class ObjectName(NamedTuple):
-    """The name of a ConfigMap or a Secret in its cluster."""
+    """The kind, namespace and name of a ConfigMap or Secret."""
 
     kind: str
     namespace: str
@@ -316,7 +316,7 @@ class ObjectName(NamedTuple):
 def with_lost_references(
     workers: Iterable[WorkerVersions], rendered: Collection[ObjectName]
 ) -> tuple[WorkerVersions, ...]:
-    """Add a warning for each version that uses an object whose name has another hash in this render.
+    """Add a warning for each version that uses an object whose name has a different hash in this render.
 
     `rendered` contains the objects that Argo CD prunes once they are no longer rendered.
     """
@@ -337,7 +337,7 @@ def _lost_references(
             referenced = ObjectName(kind, worker.spec.namespace, name)
             replacement = new_names.get(referenced._replace(name=name_without_hash(name)), "")
             if replacement and referenced not in rendered:
-                # twgen cannot render the old object, because it does not know the content, so it only warns
+                # twgen does not know the old object's content and cannot render it, so it only warns
                 yield (
                     f"{version.build_id} uses {kind} {name}, but the render has {replacement} instead. Once"
                     f" {name} is pruned, pods of this version can no longer start. Restore it if it is"

@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 async def stuck_rollouts(
     client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Seen]:
-    """The workers whose newest Job has not ended but has no running Pod, with each Job's problem.
+    """The workers whose newest Job is unfinished but has no running Pod, with each Job's problem.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -49,7 +49,7 @@ async def stuck_rollouts(
             if event := await _last_event(client, "Job", job, deadline):
                 stuck[worker] = _with_problem("Job", job, f"has no Pod: {event}")
         elif value_at(last, "status", "phase") not in _ENDED and (problem := pod_problem(last)):
-            # the Pod's node may not have reported the problem yet, but an Event may explain the problem
+            # even if the Pod's status does not name the problem yet, an Event may explain it
             event = await _last_event(client, "Pod", last, deadline) if problem.startswith(STARTS) else ""
             stuck[worker] = _with_problem("Pod", last, f"{problem}: {event}" if event else problem)
     return stuck
@@ -58,9 +58,9 @@ async def stuck_rollouts(
 async def pods_that_wait(
     client: KubernetesClient, namespace: str, labels: Mapping[str, str], deadline: Deadline
 ) -> tuple[Seen, ...]:
-    """The Pods with these labels that do not run, with each Pod's problem.
+    """The Pods with these labels that are not running, with each Pod's problem.
 
-    It is empty if the account lacks permission.
+    The result is empty if the account lacks permission.
     """
     selector = ",".join(f"{name}={text}" for name, text in labels.items())
     try:
@@ -80,7 +80,7 @@ def _with_problem(kind: str, item: Object, problem: str) -> Seen:
 
 
 async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
-    """The newest warning Event about an object, or empty if there is none or it cannot be read."""
+    """The message of the newest warning Event about an object, or empty if none can be read."""
     metadata = item["metadata"]
     path = path_of("v1", "Event", metadata["namespace"])
     selector = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
@@ -95,7 +95,7 @@ async def _last_event(client: KubernetesClient, kind: str, item: Object, deadlin
 async def read_orphans(
     client: KubernetesClient, namespaces: Iterable[str], known_workers: Collection[str], deadline: Deadline
 ) -> Mapping[str, tuple[str, ...]]:
-    """The removed workers' Deployments that an Argo CD Application still tracks, by worker."""
+    """By worker, the Deployments of removed workers that an Argo CD Application still tracks."""
     names_by_worker: dict[str, list[str]] = defaultdict(list)
     for namespace in namespaces:
         path = path_of(DEPLOYMENT_API, "Deployment", namespace)
@@ -103,7 +103,7 @@ async def read_orphans(
             if not (live := live_deployment({"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item})):
                 continue
             home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
-            # anyone who may write a Deployment can put any worker's name into its pods
+            # anyone who is allowed to write a Deployment can put any worker's name into its pods
             is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
             is_tracked = live.tracked_by and live.identity and live.protected
             if is_tracked and is_its_own and worker not in known_workers:
@@ -133,7 +133,7 @@ async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
 async def absent_accounts(
     client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
 ) -> tuple[Account, ...]:
-    """The accounts that do not exist. Accounts that the caller may not read are omitted."""
+    """The accounts that do not exist. Accounts that the caller is not allowed to read are omitted."""
     absent = []
     for account in accounts:
         _, _, namespace, name = account.user.split(":")
@@ -146,7 +146,7 @@ async def absent_accounts(
 async def refused_needs(
     client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, *, of_caller: bool
 ) -> tuple[Need, ...]:
-    """The needs for which the account lacks permission. With `of_caller`, this checks the caller instead.
+    """The permissions that an account needs but lacks. With `of_caller`, the account is the caller.
 
     Raises StateUnavailable or OutOfTime.
     """
@@ -165,14 +165,14 @@ async def refused_needs(
     if not unique:
         return ()
     first, *others = unique
-    # the first need is checked alone, so that a caller without permission to ask causes only one failure
+    # the first need is checked separately: if the caller is not allowed to ask, only one request fails
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
     missing = [need for need, is_missing in zip(unique, answers, strict=True) if is_missing]
     served = {
         group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
         for group in sorted({need.right.group for need in missing} - {""})
     }
-    # if a kind's definition is not installed, the kind has no objects, so no account needs the permission
+    # if a CustomResourceDefinition is not installed, no objects exist and no account needs the permission
     return tuple(need for need in missing if served.get(need.right.group, True))
 
 
@@ -197,7 +197,7 @@ def _review_spec(need: Need, kind: str) -> Mapping[str, Any]:
 async def cluster_scoped(
     client: KubernetesClient, kinds: Iterable[GroupKind], deadline: Deadline
 ) -> frozenset[GroupKind]:
-    """The cluster-scoped kinds among `kinds`. Kinds that the API server does not have are omitted."""
+    """The cluster-scoped kinds among `kinds`, without kinds that the API server does not serve."""
     asked_kinds, scoped = frozenset(kinds), set[GroupKind]()
     for group in sorted({kind.group for kind in asked_kinds}):
         paths = ["/api/v1"]
@@ -214,7 +214,7 @@ async def cluster_scoped(
 
 
 def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
-    """How far the API server's clock is ahead of `now`, or None if the server has not answered yet."""
+    """How far the API server's clock is ahead of `now`, or None if the server has not responded yet."""
     if not client.heard:
         return None
     server_time, at = client.heard

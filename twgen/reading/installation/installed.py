@@ -1,4 +1,4 @@
-"""Reads the installed Argo CD (with its plugin, settings and Applications) and the installed tick."""
+"""Reads the Argo CD installation (with its plugin, settings and Applications) and the tick installation."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from twgen.versioning.names import DEPLOYMENT_API, is_dns_name
 from twgen.yaml.reader import read_documents
 
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
-"""The names of Argo CD's own containers, in its manifests and in its Helm chart."""
+"""The names of Argo CD's own containers in its manifests and its Helm chart."""
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
@@ -47,7 +47,7 @@ Object = Mapping[str, Any]
 async def read_argocd(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> tuple[ArgoInstallation, Mapping[str, str]]:
-    """Read the Argo CD in a namespace. Also returns the parts that could not be read, with the errors.
+    """Read the Argo CD installation in a namespace. Also returns an error for each part that was not read.
 
     Raises StateUnavailable if Argo CD does not exist there or cannot be read.
     """
@@ -80,7 +80,7 @@ async def read_argocd(
             settings |= (await read_config_map(client, namespace, name, deadline)).get("data") or {}
         argocd = replace(argocd, settings=settings)
     except StateUnavailable as error:
-        not_checked["settings of Argo CD"] = str(error)
+        not_checked["Argo CD's settings"] = str(error)
     try:
         # if the account lacks permission for all namespaces, only Argo CD's own namespace is read
         path = path_of(APPLICATION_API, "Application")
@@ -91,7 +91,7 @@ async def read_argocd(
         items = listed(path, answer)
         argocd = replace(argocd, applications=tuple(_application(item) for item in items if _plugin_of(item)))
     except StateUnavailable as error:
-        not_checked["Applications of Argo CD"] = str(error)
+        not_checked["Argo CD's Applications"] = str(error)
     return argocd, not_checked
 
 
@@ -118,8 +118,8 @@ async def _plugin(
 def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The names of the ConfigMaps that a container mounts.
 
-    The container's Secrets are not checked. An account that may get a Secret can read its content, and the
-    doctor should not need that permission.
+    The container's Secrets are not checked: checking a Secret's existence requires the permission to read its
+    content, which `twgen doctor` should not need.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     for volume in pod.get("volumes") or ():
@@ -131,7 +131,7 @@ def _config_maps(pod: Object, container: Object) -> Iterable[str]:
 async def _mounted_operator(
     client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
 ) -> Operator | None:
-    """The OperatorConfig in a ConfigMap that a container mounts, or None if none is readable and valid."""
+    """The OperatorConfig from a container's mounted ConfigMaps, or None if none is readable and valid."""
     for name in _config_maps(pod, container):
         _, answer = await client.ask("GET", path_of("v1", "ConfigMap", namespace, name), deadline)
         text = value_at(answer, "data", "operator.yaml")
@@ -152,7 +152,7 @@ def _is_argocd(container: Object) -> bool:
 
 
 def _plugin_of(application: Object) -> str:
-    """The name of twgen's plugin in the Application's sources, or a name that is probably a misspelling."""
+    """The plugin name in the Application's sources that is twgen's, or is probably a misspelling of it."""
     sources = [value_at(application, "spec", "source"), *(value_at(application, "spec", "sources") or ())]
     names = [str(value_at(source, "plugin", "name") or "") for source in sources if source]
     exact = next((name for name in names if name == PLUGIN or name.startswith(f"{PLUGIN}-")), "")
@@ -191,7 +191,7 @@ def _errors(application: Object) -> Iterable[str]:
 
 
 def _gist(text: Any) -> str:
-    """A message in one line. If a render failed, only the message's end is kept, which comes from twgen."""
+    """The message in one line. If a render failed, only twgen's own part of the message is kept."""
     line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
 
@@ -199,8 +199,8 @@ def _gist(text: Any) -> str:
 async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
     """The cluster's tick, found by its name in deploy/tick, or None if it is not installed.
 
-    Raises StateUnavailable if it cannot be listed. Also raises StateUnavailable if there are several ticks,
-    because one of them may belong to another team.
+    Raises StateUnavailable if Deployments or CronJobs cannot be listed. Also raises it if there are several
+    ticks, because one of them may belong to another team.
     """
     ticks: list[TickInstallation] = []
     for kind, (api_version, to_pod) in _LEADS_TO_POD.items():
@@ -238,7 +238,7 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
 async def _variables(
     client: KubernetesClient, namespace: str, container: Object, deadline: Deadline
 ) -> Mapping[str, str]:
-    """A container's variables that are literals or come from readable ConfigMaps."""
+    """A container's environment variables with literal values or values from readable ConfigMaps."""
     variables: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         if name := value_at(source, "configMapRef", "name"):

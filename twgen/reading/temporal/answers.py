@@ -35,15 +35,15 @@ TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: Tas
 NUMBERS_OF_TYPES = {kind: number for number, kind in TASK_QUEUE_TYPES.items()}
 """The number of each task queue type in the API."""
 _FAILING_ATTEMPT = 3
-"""From this attempt on, a workflow task counts as failing. The second attempt follows immediately, later
-attempts follow slowly."""
+"""The first attempt at which a workflow task counts as failing. The second attempt follows immediately, and
+later attempts follow after increasing delays."""
 _LONGEST = 300
-"""How many characters of a workflow's failure message are shown."""
+"""The maximum length of a workflow's failure message."""
 UNVERSIONED = ("", "")
-"""Represents an unversioned poller, which has no worker and build ID."""
+"""The key of unversioned pollers, which have no worker and no build ID."""
 Polled = Mapping[tuple[str, str], datetime | None]
-"""When each worker and build ID last polled, or None if the time is unknown. Unversioned pollers have the key
-UNVERSIONED."""
+"""The time of the last poll for each worker and build ID, or None if the time is unknown. Unversioned pollers
+have the key UNVERSIONED."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -63,13 +63,13 @@ _GATE_STATUSES = {
     7: GateStatus.TIMED_OUT,
 }
 _BETWEEN_POLLS = 75
-"""The longest time between two polls, in seconds. An idle worker polls every 60 seconds."""
+"""The maximum number of seconds between two polls. An idle worker polls every 60 seconds."""
 _VERSIONED = 2
 """The value of WORKER_VERSIONING_MODE_VERSIONED."""
 
 
 def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
-    """Convert the response of DescribeWorkerDeployment, which is None if the worker does not exist."""
+    """Convert DescribeWorkerDeployment's response, which is None if the worker does not exist."""
     if answer is None:
         return None
     info = answer.worker_deployment_info
@@ -85,11 +85,11 @@ def worker_deployment(answer: "service.DescribeWorkerDeploymentResponse | None")
 def described_version(
     answer: "service.DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
 ) -> Version | None:
-    """Combine a version's entry in the list with the response of DescribeWorkerDeploymentVersion.
+    """Combine a version's entry in the list with DescribeWorkerDeploymentVersion's response.
 
-    Only the list says when a version was active. If the list says that a version is draining, the response's
-    status is more accurate. For a moment after a change, the oldest supported server may not find a version.
-    The version's metadata is then unknown. Returns None if neither the list nor the response has the version.
+    Only the list says when a version was active. If a version is draining in the list, the response's status
+    is more accurate. Just after a change, the oldest supported server sometimes does not find a version, so
+    its metadata is unknown. Returns None if neither the list nor the response contains the version.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
     if answer is None:
@@ -140,13 +140,13 @@ def listed_workers(answer: "service.ListWorkerDeploymentsResponse") -> tuple[lis
 
 
 def summaries(answer: "service.ListWorkerDeploymentsResponse") -> tuple[list[tuple[str, bytes]], bytes]:
-    """Each Worker Deployment's entry on a page, as bytes to compare, and the next page's token."""
+    """Each Worker Deployment's entry on a page, serialized for comparison, and the next page's token."""
     items = answer.worker_deployments
     return [(item.name, item.SerializeToString(deterministic=True)) for item in items], answer.next_page_token
 
 
 def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
-    """The recent pollers of a worker's task queues that do not belong to the worker."""
+    """The other workers that recently polled a worker's task queues."""
     return sorted(
         (
             OtherWorker(name, build_id, task_queue=queue.name)
@@ -193,12 +193,12 @@ def gate_run(
 ) -> tuple[GateRun | None, bool]:
     """A gate workflow's run, or None if it has not started, and whether its workflow task keeps failing.
 
-    If a workflow task fails more than once, the worker probably cannot complete the task.
+    If a workflow task has failed more than once, the worker probably cannot complete it.
     """
     if answer is None:
         return None, False
     info = answer.workflow_execution_info
-    # any other status, such as paused, means that the workflow is still open
+    # with any other status, such as paused, the workflow is still open
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
     began, workflow_type = moment(info, "start_time"), info.type.name
     run = GateRun(task_queue, workflow_id, status, began, workflow_type=workflow_type)
@@ -216,7 +216,7 @@ def last_failure(answer: "service.GetWorkflowExecutionHistoryReverseResponse | N
             failure = event.workflow_task_failed_event_attributes.failure
         else:
             continue
-        # an outer failure says which activity or child workflow failed; the innermost failure has the reason
+        # outer failures name the failed activity or child workflow, and the innermost failure has the reason
         while failure.HasField("cause"):
             failure = failure.cause
         return _one_line(failure.message)
@@ -233,7 +233,7 @@ def failure_count(
 ) -> FailureCount:
     """Convert counts by status to the number of all workflows, and of workflows with one of `statuses`.
 
-    A run that continued as new is not counted, because its next run is counted.
+    A run that continued as new is not counted, because the run that followed it is counted.
     """
     counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
     counts.pop("ContinuedAsNew", None)
@@ -250,10 +250,7 @@ def moment(message: "Message", name: str) -> datetime | None:
 
 
 def decoded(payload: "Payload") -> Any:
-    """A payload's JSON value, or its text if it is not JSON.
-
-    A person may have set metadata that is not JSON.
-    """
+    """A payload's JSON value, or its text if it is not JSON, such as metadata that a person set."""
     try:
         return json.loads(payload.data)
     except ValueError:
@@ -277,7 +274,7 @@ def _routing(info: "WorkerDeploymentInfo") -> Routing:
 
 
 def _ramping(config: "RoutingConfig") -> RampingVersion | None:
-    # a percentage without a version is a ramp to unversioned workers
+    # a percentage without a version means a ramp to unversioned workers
     if not config.HasField("ramping_deployment_version") and config.ramping_version_percentage <= 0:
         return None
     return RampingVersion(

@@ -1,4 +1,4 @@
-"""Makes repeated checks of many workers cheap: reuses unchanged descriptions, and skips silent servers."""
+"""Makes repeated checks of many workers cheap: keeps unchanged descriptions, skips unresponsive servers."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -10,33 +10,33 @@ from twgen.model.spec import InTemporal
 from twgen.model.temporal import UpdateState, VersionStatus, WorkerDeployment
 
 _ALL_AGAIN = 10
-"""After this many checks, all workers are described again, because the list does not contain managers or most
-versions."""
+"""After this many checks, all workers are described again, because the list contains neither the manager
+identities nor most versions."""
 _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, VersionStatus.DRAINED}
-"""If a version has one of these statuses, the list or the counts in each check reveal any change."""
+"""A change to a version with one of these statuses is visible in the list or in the counts of each check."""
 
 Place = tuple[str, str]
 """A server's address, and a Temporal namespace."""
 Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 Question = tuple[str, str]
-"""A server's address, and a method. Methods are counted separately, because a server whose index has failed
-can still describe workers."""
+"""A server's address and an API method. Timeouts are counted per method, because a server whose visibility
+store has failed can still describe workers."""
 
 Described = dict[tuple[Place, str], tuple[bytes, WorkerDeployment]]
-"""Each worker's description, with the worker's entry in the namespace's list, which was read first."""
+"""For each worker, its entry in the namespace's list and its description, which was read after the list."""
 
 _MOST_MISSED = 3
-"""A question is given up after this many timeouts, if the server answers none in between."""
+"""The number of successive timeouts after which a question is not asked again in the same check."""
 
 
 async def shared(
     tasks: dict[Key, asyncio.Task[Answer]], key: Key, ask: Callable[[], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """Make a read only once for all workers that need it. The first worker that needs it starts the read."""
+    """Share one read between all workers that need its result. The first of these workers starts the read."""
     if key not in tasks:
         tasks[key] = asyncio.create_task(ask())
-    # if one worker's reads are cancelled, other workers still need the answer
+    # shielded, because other workers still need the answer if one worker's reads are canceled
     return await asyncio.shield(tasks[key])
 
 
@@ -46,7 +46,7 @@ def place_of(spec: InTemporal) -> Place:
 
 
 class Checks:
-    """Remembers the workers' descriptions from one check to the next."""
+    """Keeps the workers' descriptions between checks."""
 
     def __init__(self) -> None:
         self._described: Described = {}
@@ -61,7 +61,7 @@ class Checks:
 
 
 class Check:
-    """One check, which may take several reads. A check that `Checks` did not make describes every worker."""
+    """One check, which may need several reads. A check that `Checks` did not make describes every worker."""
 
     def __init__(self, described: Described | None = None) -> None:
         self.silences = Silences()
@@ -71,7 +71,7 @@ class Check:
         """The workers' entries in each namespace's list, by the worker's name."""
 
     def remember(self, key: tuple[Place, str], summary: bytes, answer: WorkerDeployment | None) -> None:
-        """Keep a worker's description until its summary changes, unless it can change in other ways."""
+        """Keep a worker's description until its list entry changes, if the entry reveals all changes."""
         if self.described is None:
             return
         self.described.pop(key, None)
@@ -82,17 +82,17 @@ class Check:
 
 
 class Silences:
-    """Counts the timeouts of each question, in all reads of one check."""
+    """Counts the timeouts of each question in all reads of one check."""
 
     def __init__(self) -> None:
         self._answered: Counter[Question] = Counter()
         self._missed: Counter[Question] = Counter()
         self._given_up: dict[Question, str] = {}
-        """The error of each question that was given up."""
+        """The questions that are not asked again, each with its last error."""
         self._waiting: defaultdict[Question, set[asyncio.Timeout]] = defaultdict(set)
 
     async def unless_silent(self, question: Question, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask a server. Raises OutOfTime immediately if the question was given up."""
+        """Ask a server. Raises OutOfTime immediately after too many timeouts of this question."""
         if why := self._given_up.get(question):
             raise OutOfTime(why)
         before = self._answered[question]
@@ -104,7 +104,7 @@ class Silences:
                 finally:
                     self._waiting[question].discard(limit)
         except OutOfTime as error:
-            # if the server answered other requests meanwhile, only this subject hangs, so it does not count
+            # if the server answered the question for another worker meanwhile, the timeout does not count
             self._missed[question] += self._answered[question] == before
             if self._missed[question] >= _MOST_MISSED:
                 self._given_up.setdefault(question, str(error))

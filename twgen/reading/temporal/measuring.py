@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from twgen.clients.prometheus import PrometheusServers
 
 _MOST_DESCRIBED = 100
-"""The most workflows that one measurement describes, because each workflow needs a call."""
+"""The maximum number of workflows that one measurement describes, because each workflow needs a call."""
 _NAMED = 3
-"""How many workflows a message lists by name."""
+"""The number of workflows that a message names."""
 STUCK_FROM = 5
-"""From this attempt on, a workflow task counts as stuck. The attempt begins after about a minute. Servers
-that report problems use the same number."""
+"""The attempt from which a workflow task counts as stuck. It begins after about a minute. Servers that report
+problems use the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,11 @@ class Measuring:
     temporal: TemporalReader
     since: datetime
     prometheus_of: "Callable[[WorkerSpec], PrometheusServers] | None"
-    """The Prometheus servers that a worker may use. If it is None, Prometheus metrics cannot be read."""
+    """Returns the Prometheus servers that a worker can use. None means that Prometheus cannot be read."""
     now: datetime
 
     async def measure(self, metric: Metric) -> Measurement:
-        """Measure a metric. If a read fails, the result contains the error.
-
-        The ramp then waits, but the run continues.
-        """
+        """Measure a metric. If a read fails, the result contains the error, and the ramp waits."""
         try:
             match metric.measure:
                 case WorkflowFailures() as query:
@@ -76,12 +73,12 @@ class Measuring:
                     return Measurement(metric.name, self.since, points=points)
         except TwgenError as error:
             return Measurement(metric.name, self.since, problem=str(error))
-        return Measurement(metric.name, self.since, problem="this release cannot read it")
+        return Measurement(metric.name, self.since, problem="this twgen release cannot read this metric")
 
     async def _failures(self, measure: WorkflowFailures) -> Failures:
-        """Count the workflows that have started on the target since measuring began, and the failed ones.
+        """Count all and failed workflows that have started on the target since measuring began.
 
-        If the metric compares the two versions, this also counts the current version's workflows.
+        If the metric compares two versions, this also counts the current version's workflows.
         """
         types = ", ".join(map(quoted_text, measure.workflow_types))
         by_type = f" AND WorkflowType IN ({types})" if types else ""
@@ -99,9 +96,9 @@ class Measuring:
     async def _stuck(self, most: int) -> StuckWorkflows:
         """Find the running workflows whose next task belongs to the target and keeps failing.
 
-        A query by version cannot find all of them. A workflow whose first task fails has no version yet, and
-        a workflow that the target cannot replay keeps its previous version. Each candidate is therefore
-        described.
+        A query by version does not find all stuck workflows: a workflow whose first task fails has no version
+        yet, and a workflow that the target cannot replay keeps its previous version. Therefore, this reads
+        each candidate.
         """
         reports = await self.temporal.reports_problems(self.spec)
         workflows, is_all = await self._may_be_stuck(reports=reports)
@@ -116,7 +113,7 @@ class Measuring:
         return StuckWorkflows(len(stuck), names, is_all=is_all or len(stuck) > most)
 
     async def _may_be_stuck(self, *, reports: bool) -> tuple[list[tuple[str, str]], bool]:
-        """The IDs and run IDs of the first workflows that may be stuck, and whether the list is complete."""
+        """The workflow and run IDs of workflows that may be stuck, and whether the list is complete."""
         queues = ", ".join(
             quoted_text(queue.name)
             for queue in self.target.own_task_queues
@@ -141,7 +138,7 @@ class Measuring:
         return workflows, not token
 
     def _is_stuck(self, answer: "DescribeWorkflowExecutionResponse | None", *, reports: bool) -> bool:
-        """Whether the workflow's next task keeps failing and belongs to the target."""
+        """Whether the workflow's next task belongs to the target and keeps failing."""
         if answer is None or answer.workflow_execution_info.HasField("close_time"):
             return False
         versioning = answer.workflow_execution_info.versioning_info
@@ -155,7 +152,7 @@ class Measuring:
         return keeps_failing and named == (self.spec.worker_deployment, target)
 
     async def _backlog(self) -> Backlog:
-        """The backlog of the target's task queue in which a task, of any type, has waited longest."""
+        """The backlog of the target's task queue with the longest waiting task of any type."""
         names = sorted({queue.name for queue in self.target.own_task_queues})
         asking = [self.temporal.tasks(self.spec, name, self.target.build_id) for name in names]
         backlogs = [
@@ -166,10 +163,10 @@ class Measuring:
         return max(backlogs, key=lambda backlog: backlog.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def points(self, metric: PrometheusQuery, servers: "PrometheusServers") -> tuple[Point, ...]:
-        """The points of a query since measuring began. Raises StateUnavailable or OutOfTime."""
+        """The data points of a query since measuring began. Raises StateUnavailable or OutOfTime."""
         from twgen.clients.prometheus import RangeQuery
 
-        # a server that is not configured is an error even before the first point in time
+        # raises an error for a server that is not configured, even before the first data point is due
         server = servers.called(metric.server)
         analysis = self.spec.policy.analysis
         between = moments(metric, self.since, analysis.initial_delay, self.now) if analysis else None
@@ -185,8 +182,8 @@ class Measuring:
                 f"Prometheus {server.name} returned {len(series)} series: aggregate them to one number"
             )
         try:
-            # a cache in front of Prometheus may shift all times slightly, so each value counts for the
-            # nearest point. Infinity is replaced, because JSON cannot represent it
+            # a cache in front of Prometheus may shift all timestamps slightly, so each value counts for the
+            # nearest data point. Infinity is replaced, because JSON cannot represent it
             values = {
                 round((float(at) - query.first) / query.step): None
                 if isnan(value := float(text))

@@ -28,39 +28,40 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
-"""A Worker Deployment's name, and a build ID."""
+"""A Worker Deployment's name and a build ID."""
 
 _EVENTS = 10
-"""How many of a history's last events are read. The failure is the last event unless a signal followed."""
+"""The number of a history's last events that are read. A failure is the last event, or signals follow it."""
 _MOST_LISTED = 8
-"""The most versions, per Temporal namespace and read, whose open workflows are listed."""
+"""The maximum number of versions, per Temporal namespace and read, whose open workflows are listed."""
 PAGE = 1000
-"""The number of workflows per call. This is the server's limit."""
+"""The number of workflows per call, which is the server's limit."""
 _SUMMARIES = 100
-"""The number of workers per call. This is the server's limit."""
+"""The number of workers per call, which is the server's limit."""
 _MOST_PAGES = 100
 _FORGOTTEN_FOR = 0.3
-"""How many seconds to wait before reading a worker again that was not found. After one in thirty routing
-changes, server 1.29.1 does not find the worker for about 50 ms."""
+"""The wait in seconds before a worker that was not found is read again. After one in thirty routing changes,
+server 1.29.1 does not find the worker for about 50 ms."""
 _MOST_WAITS = 10
-"""The most workers that wait in one read. This saves the server's rate limit for workers that exist."""
+"""The maximum number of workers per read that are read again after a wait. This saves the server's rate limit
+for workers that exist."""
 _IN_ONE_QUERY = 500
 """The number of versions per query. A server answers such a query in a few milliseconds."""
 
 
 @dataclass(slots=True)
 class _Counts:
-    """The counts of open workflows on versions in one Temporal namespace."""
+    """The number of open workflows on each version in one Temporal namespace."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
     failed: dict[NamedVersion, BaseException] = field(default_factory=dict)
-    """For each version, the error of the call that should have counted its workflows."""
+    """The versions whose workflows could not be counted, with the errors."""
 
 
 class TemporalReader:
-    """Reads workers from Temporal within one deadline. Reads that several workers need are made only once.
+    """Reads workers from Temporal within one deadline, with only one read for data that several workers need.
 
     Every method may raise StateUnavailable or OutOfTime.
     """
@@ -71,13 +72,13 @@ class TemporalReader:
         """The check to which this reader's reads belong."""
         self.deadline = deadline
         self._shared: dict[tuple[str, ...], asyncio.Task[Any]] = {}
-        """Reads that several workers share, by subject, server and namespace."""
+        """Reads that several workers share, by subject, server address and namespace."""
         self._counts: defaultdict[Place, _Counts] = defaultdict(_Counts)
         self._listed: Counter[Place] = Counter()
         self._waits = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
-        """Raise StateUnavailable if a worker has no usable credentials. Call this before any other method."""
+        """Raise StateUnavailable if a worker has no usable credentials. Call this before other methods."""
         for spec in specs:
             self._clients.profile_of(spec)
 
@@ -100,7 +101,7 @@ class TemporalReader:
         )
 
     async def wait_until_remembered(self) -> bool:
-        """Wait until a server may find a worker again. Returns False if too many workers have waited."""
+        """Wait until the server may find a worker again. Returns False if too many workers have waited."""
         self._waits += 1
         if self._waits > _MOST_WAITS:
             return False
@@ -121,7 +122,7 @@ class TemporalReader:
     async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
         """At most MOST_COUNTED Worker Deployments in the worker's Temporal namespace.
 
-        This takes at most two calls. Since server 1.32.0, a page may contain fewer items than requested.
+        This needs at most two calls. Since server 1.32.0, a page may contain fewer items than requested.
         """
         return await shared(
             self._shared,
@@ -130,7 +131,7 @@ class TemporalReader:
         )
 
     async def summaries(self, spec: InTemporal) -> Mapping[str, bytes]:
-        """Each worker's entry in the list of `spec`'s Temporal namespace. It may be a few seconds old."""
+        """Each worker's entry in the list of `spec`'s Temporal namespace, which may be a few seconds old."""
         return dict(await self._listed_workers(spec, answers.summaries, _SUMMARIES, _MOST_PAGES))
 
     async def _listed_workers(
@@ -142,7 +143,7 @@ class TemporalReader:
     ) -> list[Answer]:
         """Convert the Worker Deployments on the first pages of a Temporal namespace's list.
 
-        It stops after the time limit for one response, because a faulty server may never stop sending pages.
+        Reading stops after the time limit for one response, because a faulty server could send endless pages.
         """
         listed, began, token = list[Answer](), time.monotonic(), b""
         for _ in range(most_pages):
@@ -155,7 +156,7 @@ class TemporalReader:
         return listed
 
     async def reports_problems(self, spec: InTemporal) -> bool:
-        """Whether the server can search the worker's namespace for workflows that report problems."""
+        """Whether the server can search the worker's namespace for workflows with reported problems."""
 
         def value(answer: Any) -> bool:
             return bool(answer.namespace_info.capabilities.reported_problems_search_attribute)
@@ -169,8 +170,8 @@ class TemporalReader:
     ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
         """Statistics about a task queue, by type: for a version's tasks, and for tasks without a version.
 
-        Server 1.29.1 counts tasks without a version separately. Server 1.32.0 counts them as part of each
-        version. On both, this "enhanced" form of the request reports the rates at which tasks are added and
+        Server 1.29.1 counts tasks without a version separately, while server 1.32.0 includes them in each
+        version. On both servers, only the "enhanced" mode reports the rates at which tasks are added and
         dispatched.
         """
         version = f"{spec.worker_deployment}:{build_id}"
@@ -196,8 +197,8 @@ class TemporalReader:
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """Count the open workflows that are pinned to each of these versions.
 
-        A server answers only ten counts per second for a namespace. While one count runs, other workers'
-        versions are therefore collected, and the next call counts them together.
+        A server allows only ten counts per second and namespace. Therefore, while a count is running, this
+        collects other workers' versions, and the next call counts them together.
         """
         if not build_ids:
             return {}
@@ -205,7 +206,7 @@ class TemporalReader:
         versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
         counts.waiting += versions
         async with counts.turn:
-            # otherwise, each worker in a failed call would repeat the call, one after another
+            # raised again, because otherwise each worker of a failed call would repeat the call
             if failure := next((counts.failed[key] for key in versions if key in counts.failed), None):
                 raise failure
             together = tuple(counts.waiting)
@@ -226,10 +227,11 @@ class TemporalReader:
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
     async def pinned_count(self, spec: InTemporal, build_id: str) -> tuple[int | None, datetime | None]:
-        """The number of open workflows that are pinned to a version, and the oldest one's start time.
+        """The number of open workflows that are pinned to a version, and the oldest workflow's start time.
 
-        The number is None if they were not counted. The start time is None if not all were listed. Only a few
-        versions per namespace are listed, because the server answers only ten list requests per second.
+        The number is None if the workflows were not counted, and the start time is None if not all workflows
+        were listed. Only a few versions' workflows are listed, because a server allows only ten list requests
+        per second and namespace.
         """
         key = place_of(spec)
         self._listed[key] += 1
@@ -244,7 +246,7 @@ class TemporalReader:
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
     ) -> dict[NamedVersion, int]:
-        """Count all versions' workflows in one call. If any workflow is open, count each half separately."""
+        """Count all versions' workflows in one call. If any are open, split the versions and count again."""
         number = await self.count(spec, versions, "Pinned")
         if number == 0 or len(versions) == 1:
             return dict.fromkeys(versions, number)
@@ -257,9 +259,9 @@ class TemporalReader:
     async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
         """Count the open workflows with a versioning behavior (Pinned or AutoUpgrade) on these versions.
 
-        A workflow that is pinned by an override has these attributes from its start. On all supported
-        servers, the condition that the close time is missing finds running and paused workflows. The server's
-        own drainage check overlooks paused workflows.
+        A workflow that is pinned by an override has these search attributes from its start. On all supported
+        servers, `CloseTime IS NULL` finds running and paused workflows. The server's own drainage check
+        overlooks paused workflows.
         """
         names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
@@ -281,9 +283,9 @@ class TemporalReader:
         page_size: int = PAGE,
         token: bytes = b"",
     ) -> tuple[list[Answer], bytes]:
-        """A page of converted workflows that match a query, newest first, and the next page's token."""
-        # each page is converted immediately, because all workflows' memos and attributes would fill a Pod's
-        # memory
+        """A page of workflows that match a query, newest first and converted, and the next page's token."""
+        # each page is converted immediately, because the memos and attributes of all workflows would need
+        # too much memory
         return await self.ask(
             spec,
             "ListWorkflowExecutions",
@@ -296,7 +298,7 @@ class TemporalReader:
     async def describe_workflow(
         self, spec: InTemporal, workflow_id: str, run_id: str, value: Callable[[Any], Answer]
     ) -> Answer:
-        """Describe a workflow's run, or its latest run if `run_id` is empty.
+        """Describe a workflow run, or the workflow's latest run if `run_id` is empty.
 
         `value` converts the response, which is None if the workflow does not exist.
         """
@@ -313,7 +315,7 @@ class TemporalReader:
         check, place, summary = self.check, place_of(spec), b""
         key = place, spec.worker_deployment
         if check.described is not None and not for_routing:
-            # if listing fails, for example without permission, the worker is described
+            # if listing fails, for example because a permission is missing, the worker is described instead
             with suppress(StateUnavailable, OutOfTime):
                 summaries = await shared(check.lists, place, lambda: self.summaries(spec))
                 summary = summaries.get(spec.worker_deployment, b"")
@@ -331,9 +333,9 @@ class TemporalReader:
         return described
 
     async def version(self, spec: WorkerSpec, build_id: str, listed: Version | None) -> Version | None:
-        """A version, described and combined with its entry in the list.
+        """Describe a version, and combine the description with the version's entry in the list.
 
-        None if the server does not find the version and the list does not contain it.
+        Returns None if the server does not find the version and the list does not contain it.
         """
         return await self.ask(
             spec,
@@ -351,7 +353,7 @@ class TemporalReader:
         )
 
     async def has_tasks(self, spec: WorkerSpec, build_id: str, queue: TaskQueue) -> bool:
-        """Whether a version's tasks wait in a task queue or arrived recently. This is Temporal's own rule."""
+        """Whether a version's tasks are waiting in a task queue or arrived recently (Temporal's own rule)."""
         tasks = await self.tasks(spec, queue.name, build_id)
         return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in tasks[queue.type])
 
@@ -362,11 +364,11 @@ class TemporalReader:
         if run is None or not (fails or run.status.has_failed):
             return run
         failure = await self._failure(spec, workflow_id)
-        return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
+        return replace(run, failure=failure or ("its history contains no failure" if fails else ""))
 
     async def _failure(self, spec: WorkerSpec, workflow_id: str) -> str:
         """The failure in the newest events of a workflow's latest run, or empty if no failure is known."""
-        # an error is ignored, because the failure only explains a decision
+        # an error is ignored, because decisions do not depend on the failure's message
         with suppress(StateUnavailable, OutOfTime):
             return await self.ask(
                 spec,
@@ -380,7 +382,7 @@ class TemporalReader:
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """Wait for all answers. Raises the first error after all requests have ended."""
+    """Wait for all answers. If a request failed, raise the first error after all requests have ended."""
     values: list[Answer] = []
     for answer in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(answer, BaseException):

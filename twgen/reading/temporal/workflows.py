@@ -1,9 +1,9 @@
 """Reads a worker's workflows: open workflows that keep a version running, and histories to replay.
 
-The server counts the open workflows. twgen lists and describes them up to a limit. Servers group counts only
-by status, so types, task queues and ages come from the list. The list begins with the newest workflows, but
-the oldest workflows keep a version running longest. If the list is incomplete, workflows are therefore also
-counted by age, and the page with the oldest workflows is found by start time.
+The server counts the open workflows, and twgen lists and describes a limited number of workflows. Servers can
+only group counts by status, so workflow types, task queues and ages come from the list. The list begins with
+the newest workflows, but the oldest workflows keep a version running longest. Therefore, if the list is
+incomplete, twgen also counts workflows by age, and finds the page with the oldest workflows by start time.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 5
 _MOST_DESCRIBED = 100
-"""The most workflows of a version that are described individually."""
+"""The maximum number of workflows per version that are described individually."""
 
 _LONGEST_AGO = timedelta(days=3650)
 _MOST_HALVINGS = 30
@@ -48,10 +48,10 @@ class Draining:
     temporal: TemporalReader
     now: datetime
     window: timedelta
-    """How far before `now` a workflow may have closed, if it is to be read too."""
+    """The time before `now` for which closed workflows are read too."""
 
     async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
-        """Each version's open workflows. A single call finds all versions that have none."""
+        """Each version's open workflows. A single call finds all versions without open workflows."""
         counted = await self.temporal.open_workflows(self.spec, build_ids)
         in_use = [build_id for build_id in build_ids if counted[build_id]]
         pinned = await all_of([self._of_version(build_id, counted[build_id]) for build_id in in_use])
@@ -105,7 +105,7 @@ class Draining:
         )
 
     async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
-        """The newest workflows, from at most `most` pages, and whether these are all workflows."""
+        """The newest workflows, from at most `most` pages, and whether there are no other workflows."""
         workflows: list[_Listed] = []
         token = b""
         for _ in range(most):
@@ -124,7 +124,7 @@ class Draining:
     async def _oldest(self, open_query: str, newest: datetime) -> list[_Listed]:
         """At most one page of the oldest workflows, or empty if the search for that page fails.
 
-        `newest` is a time before which they all started.
+        All of these workflows must have started before `newest`.
         """
         youngest_age, oldest_age = self.now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
@@ -172,17 +172,17 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 
 
 class _Kind(NamedTuple):
-    """A property by which workflows are grouped, so that some workflows of each group are replayed."""
+    """A property that divides workflows into groups, so that some workflows of each group are replayed."""
 
     attribute: str
     """The property's search attribute."""
     value: Callable[[RecordedRun], str]
-    """Returns the property's value for a workflow, or empty if the workflow has no value."""
+    """Returns a workflow's value of the property, or empty if the workflow has no value."""
     prefix: str = ""
-    """The text before the value in the search attribute."""
+    """The part of the search attribute's value before the property's value."""
 
     def text(self, value: str) -> str:
-        """The value as text in a query."""
+        """A value of the property as text for a query."""
         return quoted_text(self.prefix + value)
 
 
@@ -201,8 +201,8 @@ class Histories:
     async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[RecordedRun]:
         """At least `number` of the newest workflows of each type, both open (for each version) and closed.
 
-        `upgrading` selects only auto-upgrade workflows. Workflows that no version has run yet are found by
-        `task_queue`, because the first version will continue them.
+        With `upgrading`, the result contains only auto-upgrade workflows. With `task_queue`, it also contains
+        unversioned workflows in that task queue, because the first version will continue them.
         """
         own = of_deployment(self._worker.worker_deployment)
         upgrades = f"{own} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
@@ -214,15 +214,12 @@ class Histories:
             pinned = f"{own} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
             by_version = _Kind(_VERSION, lambda workflow: workflow.build_id, self._before_build_id)
             workflows += await self._of_each(still_open(pinned), [by_version, _BY_TYPE], number)
-        # if a workflow continued as new, only the new run is replayed
+        # runs that continued as new are left out, because their new runs are replayed
         ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
         return workflows + await self._of_each((upgrades if upgrading else own) + ended, [_BY_TYPE], number)
 
     async def history(self, recorded: RecordedRun, most_bytes: int) -> str | None:
-        """A run's history as JSON.
-
-        It is empty if the server has deleted the history, and None if the history is too large.
-        """
+        """A run's history as JSON, empty if the server has deleted it, or None if it is too large."""
         from google.protobuf.json_format import MessageToJson
         from temporalio.api.history.v1 import History
 
@@ -240,7 +237,7 @@ class Histories:
                 return ""
             part, token = page
             whole.events.extend(part.events)
-            # the JSON text is even larger than this
+            # the history as JSON is even larger
             if whole.ByteSize() > most_bytes:
                 return None
             if not token:
@@ -250,10 +247,10 @@ class Histories:
     async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[RecordedRun]:
         """At least `number` of the newest workflows of each kind that match the query, if there are enough.
 
-        A list begins with the newest workflows. A type that was last started long ago is not on the first
-        pages, so each kind that appears is queried separately, and then all other kinds. If a name contains
-        quotes, a server may find nothing. In that case, the listed workflows are used, and the next page is
-        read.
+        A list begins with the newest workflows, so a type that was last started long ago is not on the first
+        pages. Therefore, each kind on a page is queried separately, followed by all kinds that have not
+        appeared yet. If a name contains quotes, the server may find no workflow by that name. In that case,
+        the workflows from the page are used.
         """
         workflows: list[RecordedRun] = []
         if not kinds:

@@ -1,4 +1,4 @@
-"""The lanes of a worker on the page, which show its versions over time, as far as its status has them."""
+"""A worker's lanes on the page, which show the worker's versions over time, according to its status."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from twgen.planning.sentences import in_days, plain_percentage, version_name
 from twgen.reporting.status.lines import workflows_phrase
 
 _ACTIONS = {VersionAction.SCALE_DOWN: "no pods", VersionAction.DROP: "gone"}
-"""The state of a version's Deployment after the next action of its sunset."""
+"""The state of a version's Deployment after each sunset action."""
 _UNVERSIONED = version_name(None)
 _MOST_MOMENTS = 12
 
@@ -21,15 +21,15 @@ class Stretch(NamedTuple):
     """A period in which a version does not change."""
 
     says: str
-    """The text of the cell, or empty if the state is unknown."""
+    """The cell's text, or empty if the state is unknown."""
     stage: str
-    """The version status in lower case, `gone`, or `unknown`."""
+    """The version's status in lower case, `gone`, or `unknown`."""
     columns: int
     is_to_come: bool
 
 
 class VersionLane(NamedTuple):
-    """One version over time, or the workers without a version."""
+    """The lane of one version, or of unversioned workers."""
 
     build_id: str
     is_target: bool
@@ -37,29 +37,29 @@ class VersionLane(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The versions of a worker over time. Each column is the period between two moments."""
+    """A worker's versions over time. Each column is the period between two moments."""
 
     columns: tuple[str, ...]
-    """The beginning of each column, in words. The first is the oldest known moment."""
+    """The beginning of each column's period, in words, from the oldest to the latest."""
     lanes: tuple[VersionLane, ...]
 
 
 _Event = tuple[datetime, str]
-"""The time and the text of a change of a version's pods or workflows."""
+"""The time and the description of a change to a version's pods or workflows."""
 
 
 class _Traffic(NamedTuple):
-    """Each version's share of new workflows from a moment on, in percent. The sum is 100."""
+    """Each version's percentage of new workflows, starting at a certain moment. The sum is 100."""
 
     at: datetime
     shares: Mapping[str, float]
 
 
 def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
-    """The lanes of a worker.
+    """A worker's lanes.
 
-    At any time, either all shares are known or none of them: a status contains only the last change of
-    traffic and the next one.
+    A status contains only the last traffic change and the next traffic change. Therefore, at each moment,
+    either all shares are known or no share is known.
     """
     now, versions = _whole(now), worker.versions
     traffic = _traffic(worker, now)
@@ -67,7 +67,7 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
     begins = [_whole(version.since) for version in versions if version.since]
     happens = [at for of_version in events.values() for at, _ in of_version]
     moments = {*begins, *happens, *(part.at for part in traffic)}
-    # if there are too many moments, show the latest past and the nearest future
+    # if there are too many moments, only show the moments closest to the present
     past = sorted(moment for moment in moments if moment < now)[-_MOST_MOMENTS // 2 :]
     to_come = sorted(moment for moment in moments if moment > now)[: _MOST_MOMENTS // 2]
     shown = [*past, now, *to_come]
@@ -90,14 +90,14 @@ def lanes_of(worker: WorkerReport, now: datetime) -> Lanes:
 
 
 def _traffic(worker: WorkerReport, now: datetime) -> list[_Traffic]:
-    """The known traffic, which is the traffic since the last change and after the next one."""
+    """The known traffic: since the last traffic change, and after the next traffic change."""
     taking = [version for version in worker.versions if version.percentage is not None]
     shares = {version.build_id: version.percentage or 0.0 for version in taking}
     without_version = worker.unversioned_percentage
     if without_version is not None:
         shares[_UNVERSIONED] = without_version
     begins = [_whole(version.since) for version in taking if version.since]
-    # a status does not say when unversioned workers got their share
+    # a status does not contain the time at which unversioned workers got their share
     is_known = bool(taking) and len(begins) == len(taking) and without_version is None
     known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
     change = worker.next
@@ -154,7 +154,7 @@ def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None
 
 
 def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Merge equal cells next to each other into one."""
+    """Merge each group of equal adjacent cells into one cell."""
     return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
 
 

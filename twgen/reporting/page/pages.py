@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Offers = Callable[[RolloutStatus], Collection[Verb]]
-"""Returns the buttons of a worker for its status."""
+"""Returns the verbs for a worker's buttons, according to the worker's status."""
 _NO_LINKS = Links()
 _COLUMNS = {
     "Phase": "Settled: nothing is left to do. Moving: a change is due. Waiting: for time or a person."
@@ -43,7 +43,7 @@ _COLUMNS = {
     "For": "The time since the phase or the reason last changed.",
     "Reason": "The reason for the phase, any failures, and the command that continues the rollout.",
 }
-"""The columns of a row, and their meanings."""
+"""The columns on a fleet's page, and their descriptions."""
 _MEANING = {
     Verb.PAUSE: "keep the share of {target} as it is until it is resumed",
     Verb.RESUME: "let the rollout of {target} continue",
@@ -59,7 +59,7 @@ class Share(NamedTuple):
     build_id: str
     percentage: float
     begins: float
-    """The sum of the shares that are drawn before this one."""
+    """Where the share's bar begins: the sum of the shares before it, in percent."""
     kind: str
     """`target`, `other` or `unversioned`."""
 
@@ -71,14 +71,14 @@ class Step(NamedTuple):
     place: str
     """`done`, `present` or `ahead`."""
     word: str
-    """The condition for the step's beginning or end in addition to its pause, or empty."""
+    """The condition in addition to the pause, such as `gate` or `person`, or empty if there is none."""
 
 
 class RampSteps(NamedTuple):
     """The steps of a ramping target."""
 
     says: str
-    """A description of the present step."""
+    """A description of the current step."""
     steps: tuple[Step, ...]
 
 
@@ -91,7 +91,7 @@ def fleet_page(  # noqa: PLR0913 - the parts of a page
     title: str = "",
     refreshed_every: float = 0,
 ) -> str:
-    """The page of a fleet. `refreshed_every` is in seconds, and 0 means never."""
+    """The page about a fleet of workers. `refreshed_every` is in seconds, and 0 means no refresh."""
     fleet = _fleet(statuses, now, offers, links)
     return _page(title=title or "Temporal workers", now=now, refreshed_every=refreshed_every, **fleet)
 
@@ -107,7 +107,7 @@ def fleet_part(
 
 
 def simulation_page(timeline: Timeline) -> str:
-    """The page of a simulation, with a picture and a table of events for each worker."""
+    """The page about a simulation, with a picture and a table of events for each worker."""
     alone = [
         {
             "worker": worker,
@@ -129,7 +129,7 @@ def _page(**values: Any) -> str:
         raise AssertionError("the environment loads from this package")
     for kind, name in (("style", "page.css"), ("script", "page.js")):
         text = values[kind] = environment.loader.get_source(environment, name)[0]
-        # with this hash, a browser uses only this text, even if other text gets into the page
+        # the page's Content-Security-Policy contains this hash, so a browser rejects injected text
         values[f"{kind}_hash"] = f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
     return environment.get_template("page.html").render(**values)
 
@@ -140,14 +140,14 @@ def _fleet(
     rows = sorted((_row(status, now, offers(status), links) for status in statuses), key=itemgetter("order"))
     phases = [status.phase for status in statuses]
     numbers = [(SIGNS[phase], phase, phases.count(phase)) for phase in URGENCY if phase in phases]
-    # if there are many workers, one line hides the settled ones
+    # if there are many workers, settled workers are collapsed into one line
     folded = [row for row in rows if row["look"] == "quiet"] if len(rows) > 200 else []
     shown = [row for row in rows if row["look"] != "quiet"] if folded else rows
     return {"rows": shown, "folded": folded, "numbers": numbers, "columns": _COLUMNS.items()}
 
 
 def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: Links) -> Mapping[str, Any]:
-    """The values for `row.html`, which shows a worker."""
+    """The values for the template `row.html`, which shows a worker."""
     worker = status.details
     # if the intent cannot be read, the traffic is unknown
     is_read = status.reason != RoutingReason.INVALID_INTENT
@@ -179,7 +179,7 @@ def _row(status: RolloutStatus, now: datetime, verbs: Collection[Verb], links: L
 
 
 def _links(worker: WorkerReport, links: Links) -> Iterator[tuple[str, str]]:
-    """The names and URLs of pages about a worker in Temporal and Argo CD."""
+    """The names and URLs of a worker's pages in Temporal and Argo CD."""
     if links.temporal and worker.temporal_namespace:
         namespace, name = quote(worker.temporal_namespace, safe=""), quote(worker.worker, safe="")
         # newer releases of Temporal's UI redirect from this path to /workers/deployments
@@ -206,7 +206,7 @@ def _shares(worker: WorkerReport, target: str) -> Sequence[Share]:
 
 
 def _troubles(worker: WorkerReport) -> Iterator[str]:
-    """The problems of the target, and of other versions that get new workflows."""
+    """The problems of the target and of other versions that get new workflows."""
     for version in worker.versions:
         if version.is_target or version.percentage is not None:
             for trouble in trouble_phrases(version, worker.worker.partition("/")[0]):
@@ -214,7 +214,7 @@ def _troubles(worker: WorkerReport) -> Iterator[str]:
 
 
 def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
-    """The steps of the target, or None if it does not ramp."""
+    """The target's steps, or None if the target is not ramping."""
     steps = tuple(
         Step(f"{step.percentage:g}", step.place.lower(), _word(step, reason)) for step in worker.steps
     )
@@ -228,7 +228,7 @@ def _steps(worker: WorkerReport, reason: str) -> RampSteps | None:
 
 
 def _word(step: StepView, reason: str) -> str:
-    """The condition of a step in addition to its pause, such as a gate before it or a person at its end."""
+    """A step's condition in addition to its pause: `paused`, a gate, a person's promotion, or empty."""
     if step.place is StepPlace.PRESENT and reason == RoutingReason.PAUSED:
         return "paused"
     words = ["gate"] if step.gate and step.place is StepPlace.AHEAD else []
@@ -238,7 +238,7 @@ def _word(step: StepView, reason: str) -> str:
 
 
 def _changes(worker: WorkerReport, now: datetime) -> Sequence[tuple[str, str]]:
-    """The last change of each version, as time and text, newest first."""
+    """The time and a description of each version's last change, newest first."""
     changes = []
     for version in worker.versions:
         says = f"{version.build_id}: {version.status}"

@@ -10,16 +10,16 @@ from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.lines import head_phrases, phase_phrase, urgency_of
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
-"""Code between backticks, a word, or a single backtick."""
+"""Matches code between backticks, a word, or a single backtick."""
 _WORD = re.compile(r"([(\"']*)(.*?)([.,;:)\"']*)")
 _TIME = re.compile(r"\d\d:\d\d:\d\d")
 _PLAIN = re.compile(r"[\w./:;,()'\"%+=?→-]*")
 _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
-"""Plain characters that some Markdown dialects turn into a link, an emoji, or emphasis (underscores)."""
+"""Matches plain characters that some Markdown dialects turn into a link, an emoji, or emphasis."""
 
 
 def plan_markdown(status: Status) -> str:
-    """The time of the plan, then a section for each worker: the next change, its reason, and the versions."""
+    """The plan's time, then a section for each worker: the next change, its reason, and the versions."""
     status = printable_copy(status)
     workers = sorted(status.workers, key=urgency_of)
     # inline code keeps GitHub from rendering parts of the time, such as `:24:`, as emoji
@@ -30,7 +30,8 @@ def plan_markdown(status: Status) -> str:
 
 
 def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
-    # escape the name and the phase together: a name that ends with `:1` would become an emoji with the colon
+    # the name and the phase are escaped together, because a name such as `a:1` would form an emoji (`:1:`)
+    # with the colon that follows
     yield f"### {sentence(f'{worker.worker}: {phase_phrase(worker, now)}')}"
     yield ""
     if worker.alarm:
@@ -50,15 +51,15 @@ def _worker(worker: WorkerReport, now: datetime) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """Turn each word that could be mark-up, a mention or a link into code. Existing code is not changed."""
+    """Convert words that could be markup, mentions or links to code. Existing code does not change."""
     return _PIECE.sub(lambda piece: _word(piece.group()), text)
 
 
 def code(text: str) -> str:
-    """The text as code, so that no part of it becomes mark-up, a mention or a link."""
+    """The text as code, so that no part of it becomes markup, a mention or a link."""
     if text and (_TIME.fullmatch(text) or all(map(_is_plain, text.split(" ")))):
         return f"`{text}`"
-    # a character reference is never mark-up: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+    # a character reference is never markup: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
     references = (item if item.isalnum() else f"&#{ord(item)};" for item in text)
     return f"<code>{''.join(references)}</code>"
 

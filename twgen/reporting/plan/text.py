@@ -24,9 +24,9 @@ _ACTIONS = {
 
 
 def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True) -> str:
-    """The plan of each worker: the next change and its reason, then every version.
+    """Each worker's plan: the next change and its reason, then every version.
 
-    Without `detailed`, several workers have one line each, and the most urgent one is last.
+    Without `detailed`, if there are several workers, each has one line, and the most urgent worker is last.
     """
     status = printable_copy(status)
     if len(status.workers) > 1 and not detailed:
@@ -37,7 +37,7 @@ def plan_text(status: Status, *, colour: bool, width: int, detailed: bool = True
 
 
 def _cells(worker: WorkerReport, now: datetime) -> list[Text]:
-    """The cells from `cells_of_line`, and before the last one a cell with the number of actions by kind."""
+    """The cells from `cells_of_line`, with a cell for the number of actions by kind before the last cell."""
     name, state, next_change = cells_of_line(worker, now)
     actions = Counter(version.action for version in worker.versions)
     del actions[VersionAction.KEEP]
