@@ -25,7 +25,7 @@ _WITHOUT_WORK = LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}
 WITH_LAST_CURRENT = (1, 30)
 """The first server release that reports when a version became current."""
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""How much the clocks of two computers may differ. A time further in the future is invalid."""
+"""How much the clocks of two computers may differ. Times further in the future are invalid."""
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times that differ by at most this belong to the same routing change."""
 _SAME_MOMENT = timedelta(seconds=1)
@@ -35,7 +35,7 @@ ALL_TRAFFIC = 100
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
-    """The status of a version. To be safe, it is Draining if Temporal contradicts itself.
+    """The status of a version. If Temporal contradicts itself, the status is Draining, which is safe.
 
     `version` is None if Temporal does not list the version.
     """

@@ -72,7 +72,7 @@ _FAILS = {
 """The status of each condition type that indicates a problem with the object."""
 _FINE = {
     ("ScalingActive", "ScalingDisabled"),  # the Deployment has zero replicas
-    ("DisruptionAllowed", "InsufficientPods"),  # the budget works as intended
+    ("DisruptionAllowed", "InsufficientPods"),  # the PodDisruptionBudget works as intended
 }
 """The types and reasons of conditions that do not indicate a problem."""
 _WHY_MISSING = "it was deleted, or the API server rejected it: see the last sync"

@@ -1,6 +1,6 @@
 """A separate program that restricts itself with Linux kernel features, then runs another program.
 
-With `confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`, PROGRAM may read FOLDER, read and write PRIVATE, and
+With `confined.py FOLDER PRIVATE PROGRAM ARGUMENT...`, PROGRAM can read FOLDER and read and write PRIVATE, but
 cannot open sockets. If the kernel cannot restrict this process, it exits with `CANNOT` and prints the reason
 to stderr.
 """

@@ -65,7 +65,7 @@ class Sources:
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
         """Read a file or stdin, but at most `most` + 1 bytes, so that the caller can detect oversized input.
 
-        Raises InvalidInput if it cannot be read.
+        Raises InvalidInput if the source cannot be read.
         """
         if source in self._kept:
             return self._kept[source]
@@ -93,7 +93,7 @@ class Documents(NamedTuple):
 
 
 def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
-    """Read all documents under the paths, in order. Raises InvalidInput if there are none.
+    """Read all documents under the paths, in order. Raises InvalidInput if there are no documents.
 
     Folders are read recursively, without hidden entries. `-` means stdin. A file under several paths is read
     once. The result's `unreadable` reports entries that cannot be read, and paths without a document.
@@ -211,7 +211,7 @@ def repository_root(file: str) -> Path | None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether the path is a folder. Raises InvalidInput if it does not exist."""
+    """Whether the path is a folder. Raises InvalidInput if the path does not exist."""
     if path == STDIN:
         return False
     try:
@@ -300,7 +300,7 @@ def located(
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
     lines: dict[tuple[str, int, str], int | None] = {}
     for source, targets in places.items():
-        from twgen.yaml.events import lines_of  # most runs find no problem
+        from twgen.yaml.events import lines_of  # imported here, because most runs find no problem
 
         steps = [(index, *parse_path(path)) for index, path in targets]
         numbers = lines_of(sources.text(source, most), steps)

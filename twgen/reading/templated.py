@@ -85,7 +85,7 @@ class Input(NamedTuple):
 
 
 def read_input(settings: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
-    """Read the documents under the paths. Raises InvalidInput if they cannot be read or rendered.
+    """Read the documents under the paths. Raises InvalidInput if a path cannot be read or rendered.
 
     With `ledgers`, this includes the ledger next to each file, and for stdin, the working directory's ledger.
     """

@@ -233,7 +233,7 @@ class UnusableIntent(InvalidInput):
 
 
 def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> Intent:
-    """Read the intent in a ConfigMap. Raises UnusableIntent if it is not an intent or was edited manually."""
+    """Read an intent's ConfigMap. Raises UnusableIntent if it is not an intent or was edited manually."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}

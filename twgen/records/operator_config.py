@@ -108,7 +108,7 @@ def server_of_intent(server: PrometheusServer) -> PrometheusServer:
 
 
 def server_of(name: str, url: str) -> PrometheusServer:
-    """A server with only a name and a URL. Raises ValueError if they are invalid."""
+    """A server with only a name and a URL. Raises ValueError if the name or URL is invalid."""
     findings = Findings()
     server: PrometheusServer = _OF_INTENT.read({"name": name, "url": url}, None, findings)
     if findings.problems:
@@ -122,7 +122,7 @@ def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
 
 
 def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
-    """Read the servers in an intent's lines. Raises ValueError if they are invalid."""
+    """Read the servers in an intent's lines. Raises ValueError if a line is invalid."""
     if len(lines) > MOST_SERVERS:
         raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings = Findings()

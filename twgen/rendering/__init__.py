@@ -1,1 +1,1 @@
-"""Converts a plan to manifests and text. It makes no decisions."""
+"""Converts a plan to manifests and text. This package makes no decisions."""

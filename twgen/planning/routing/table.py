@@ -2,7 +2,7 @@
 
 All rows follow three rules:
 
-1. A row selects one change, or explains why there is none. After a change, everything is read again.
+1. A row selects one change, or explains why there is none. After each change, all input is read again.
 2. Traffic moves only to a target with running workers. Without them, even a current target is not settled.
 3. Missing information makes a rollout slower, never faster.
 
@@ -275,7 +275,7 @@ def _update_ends(routing: Routing) -> datetime | None:
 
 
 def _until_queues_are_known(target: Target, because: str, advice: str) -> _Change:
-    """Wait some minutes for a new version to poll its task queues. After that, a person must act."""
+    """Wait a few minutes for a new version to poll its task queues. After that, a person must act."""
     due = polling.polls_until(target)
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 

@@ -70,7 +70,7 @@ class Target:
 
     @property
     def deployment(self) -> LiveDeployment | None:
-        """The target's Deployment, even if it is being deleted. None if it does not exist or was not read."""
+        """The target's Deployment, even if it is being deleted, or None if it is missing or was not read."""
         return self.deployments.get(self.build_id)
 
     @cached_property
@@ -181,7 +181,7 @@ class Target:
 
     @property
     def is_retired(self) -> bool:
-        """Whether a person retired the worker, so that unversioned workers take all its new workflows."""
+        """Whether a person retired the worker, so that unversioned workers get all of its new workflows."""
         return MarkKey.RETIRED in self.marks
 
     @property
@@ -200,7 +200,7 @@ class Target:
         return stay_began(self.version, self.temporal) if self.version else None
 
     def why_marked(self, key: MarkKey) -> str:
-        """The reason that a rollout recorded in a mark, in parentheses. Empty if a person made the mark."""
+        """A rollout's reason for a mark, in parentheses, or empty if a person made the mark."""
         mark = self.marks.get(key)
         return f" ({mark.because})" if mark and mark.because else ""
 
@@ -291,7 +291,7 @@ class Target:
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """The verdict on each metric of the analysis. Empty if nothing is measured."""
+        """The verdict on each metric of the analysis, or empty if nothing is measured."""
         if not self.analysis:
             return ()
         measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
@@ -330,7 +330,7 @@ class Target:
         return self.is_rollback and not self.is_aborted
 
     def has_replaced(self, build_id: str) -> bool:
-        """Whether the target is known to replace that version. If not, this plan's spec may be outdated.
+        """Whether the target is known to replace this version. If not, the plan's spec may be outdated.
 
         A target that has polled replaces any other version. So does an aborted target: it has already ramped.
         """

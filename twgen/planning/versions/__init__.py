@@ -1,1 +1,1 @@
-"""Which Deployment every version of a worker gets."""
+"""Decides which Deployment each version of a worker gets."""

@@ -25,7 +25,7 @@ UNREGISTERED_DELAY = timedelta(minutes=10)
 
 
 def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveDeployment]]:
-    """The live Deployments of a worker, by build ID. If there are several, the expected name comes first."""
+    """A worker's live Deployments, by build ID. A Deployment with the expected name comes first."""
     by_build_id: dict[str, list[LiveDeployment]] = {}
     for live in world.deployments or ():
         by_build_id.setdefault(live.build_id, []).append(live)
@@ -66,7 +66,7 @@ class VersionFacts:
     remembered_by: HistorySource
     """The source of `remembered`: the ledger or the Git history."""
     twins: tuple[LiveDeployment, ...] = ()
-    """Other Deployments with the same build ID, except those that are being deleted."""
+    """The other Deployments with the same build ID that are not being deleted."""
     is_among_newest: bool = True
     """Whether the version is one of the newest MOST_VERSIONS. By default, servers delete older versions."""
     namesake: str = ""
@@ -106,7 +106,7 @@ class VersionFacts:
         return live.recorded if live else self.remembered
 
     def unpatched_template(self, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
-        """The version's pod template without patches, from this record or from the spec. None if unknown."""
+        """The version's pod template without patches, from this record or the spec, or None if unknown."""
         if recorded:
             template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
             return template
@@ -139,7 +139,7 @@ class VersionFacts:
 
     @property
     def connection_differs(self) -> bool:
-        """Whether the version's connection differs from the spec's. False without a recorded hash."""
+        """Whether the version's connection differs from the spec's, or False without a recorded hash."""
         recorded = self.recorded.connection_hash if self.recorded else ""
         return bool(recorded) and recorded != connection_hash(self.spec.connection)
 

@@ -40,7 +40,7 @@ _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.
 _UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
 """With these reasons, a version without a Deployment no longer counts against maxVersions."""
 _HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
-"""With these actions, the Deployment of a version must be protected from pruning."""
+"""With these actions, a version's Deployment must be protected from pruning."""
 _NOT_OURS = {Reason.OF_OTHERS, Reason.SERVERLESS}
 """With these reasons, twgen does not run the version, and renders no objects for it."""
 
@@ -273,7 +273,7 @@ def _patched_containers(version: VersionFacts, base: Mapping[str, Any]) -> Conta
 
 
 def _why_not_created(spec: WorkerSpec, decided: Sequence[tuple[VersionFacts, Decision]]) -> str:
-    """Why the target's Deployment is not created, or empty if it is created or exists."""
+    """Why the target's Deployment is not created, or empty if it is created or already exists."""
     target = next(version for version, _ in decided if version.is_target)
     # a target that may already have work needs pods, even if maxVersions is exceeded
     may_wait = not target.live and not may_have_work(target.status, target.version)

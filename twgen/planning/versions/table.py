@@ -2,8 +2,9 @@
 
 All rows follow two rules:
 
-1. A version that may have work is never scaled down or dropped. Only three kinds of versions are: versions
-   that were never active, drained versions after a delay, and versions that Temporal does not know.
+1. A version that may have work is never scaled down or dropped. Only these versions are scaled down or
+   dropped: versions that were never active, drained versions after a delay, and versions that Temporal does
+   not know.
 2. No Deployment is removed in one step. It is first rendered with zero replicas and without prune protection,
    and is omitted from the render only after a sync has applied this.
 
@@ -210,7 +211,7 @@ def _of_others(version: VersionFacts) -> _Outcome:
 
 
 def _live(version: VersionFacts, least: int = 0) -> int | None:
-    """The live replicas, but at least `least`. None if an autoscaler or a person sets them."""
+    """The live replicas, but at least `least`, or None if an autoscaler or a person sets the replicas."""
     if not version.live:
         return None
     live, replicas = version.live, max(version.live.replicas, least)

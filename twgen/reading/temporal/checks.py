@@ -16,7 +16,7 @@ _STILL = {VersionStatus.INACTIVE, VersionStatus.RAMPING, VersionStatus.CURRENT, 
 """A change to a version with one of these statuses is visible in the list or in the counts of each check."""
 
 Place = tuple[str, str]
-"""A server's address, and a Temporal namespace."""
+"""A server's address and a Temporal namespace."""
 Answer = TypeVar("Answer")
 Key = TypeVar("Key")
 Question = tuple[str, str]

@@ -1,4 +1,4 @@
-"""The Plan document for other programs. Workers are sorted by name, versions by build ID."""
+"""The Plan document for other programs. Workers are sorted by name, and versions are sorted by build ID."""
 
 from functools import partial
 
