@@ -174,7 +174,7 @@ def test_object_beside_a_deployment_that_may_not_be_read_is_said_and_the_rest_is
     assert [item.value["kind"] for item in found.documents] == ["Deployment", "PodDisruptionBudget"]
     assert [text.partition(":")[0] for text in found.unread] == [
         "no HorizontalPodAutoscaler is imported",
-        "values of ConfigMap settings are not known",
+        "the values in ConfigMap settings are unknown",
     ]
 
 

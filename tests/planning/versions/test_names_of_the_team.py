@@ -90,7 +90,7 @@ def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() 
         assert item.reason == "ConnectionChanged"
         assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
         assert "TEMPORAL_HOST_PORT" not in names
-    told = "environment HostPort of its policy applies only to a new version"
+    told = "its policy's environment HostPort applies only to a new version"
     assert any(told in text for text in worker.versions.warnings)
 
 
