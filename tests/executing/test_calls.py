@@ -112,7 +112,7 @@ def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> N
     assert getattr(ended.exception, "exit_code", ended.exit_code) == code
     status = parse_rollout_status(recorded.api.objects[STATUS])
     assert (status.phase, status.reason) == (Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED)
-    assert status.message.startswith(f"its traffic does not move: {why}")
+    assert status.message.startswith(f"its traffic is not moving: {why}")
     assert "token" not in str(recorded.api.objects)
     worker = status.details
     assert worker

@@ -129,9 +129,9 @@ def test_pause_of_a_version_does_not_stop_the_way_back_from_it() -> None:
         (
             Verb.ABORT,
             {"at": timedelta(days=2)},
-            "the request is 48h old, so it no longer counts: make a new request",
+            "the request is 48h old, so it has expired: make a new request",
         ),
-        (Verb.PROMOTE, {"at": timedelta(hours=1)}, "the request is 1h old, so it no longer counts"),
+        (Verb.PROMOTE, {"at": timedelta(hours=1)}, "the request is 1h old, so it has expired"),
     ],
 )
 def test_request_that_changes_nothing_is_refused_with_the_sentence_of_its_command(
@@ -349,7 +349,7 @@ def test_promotion_of_an_earlier_target_is_not_called_done_because_of_the_share_
 
     state, message = answer(story(told))
     assert state == "Refused"
-    assert "it is unknown whether this was done before v4 became the target" in message
+    assert "it is unknown whether this request was carried out before v4 became the target" in message
 
 
 def test_request_with_the_id_of_an_answered_one_is_told_to_be_no_other() -> None:

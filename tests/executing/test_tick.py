@@ -221,7 +221,7 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     [left] = recorded
     assert (left.phase, left.reason, left.percentage) == (Phase.BLOCKED, "RolloutEnded", 0)
     assert left.message == (
-        "its traffic does not move: its hook has ended, and only a sync restarts it; before, it was"
+        "its traffic is not moving: its hook has ended, and only a sync restarts it; before, it was"
         " Settled: done"
     )
     assert seen.newer([told]) == [left]
@@ -318,7 +318,7 @@ def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
             ENDED,
             Phase.BLOCKED,
             ABORT._replace(at=NOW - timedelta(days=2)),
-            "the request is 48h old, so it no longer counts",
+            "the request is 48h old, so it has expired",
         ),
         (Driver.JOB, ENDED, Phase.SETTLED, ABORT, "to go back, commit the spec of an older version"),
         (Driver.JOB, ENDED, Phase.BLOCKED, ABORT._replace(target="v0"), "the request is for v0"),

@@ -275,7 +275,7 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
     jobless = {"shop/pay": NOW - timedelta(minutes=minutes)}
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
     assert [one.says for one in told] == ["its intent is 15m old, but no Job has run for it"] * is_told
-    assert [one.remedy for one in told] == ["apply it again: `argocd app sync argocd/pay`"] * is_told
+    assert [one.remedy for one in told] == ["apply the intent again: `argocd app sync argocd/pay`"] * is_told
 
 
 @pytest.mark.parametrize("tick_takes_over", [True, False])
@@ -284,7 +284,7 @@ def test_hook_that_argocd_skipped_is_told_with_the_command_that_runs_it(*, tick_
     tick = TICK._replace(may=TickSettings(rollouts=True))
     [told] = found(Installation(skipped=skipped, applications={"shop/pay": "argocd/pay"}, tick=tick))
     assert told.says == "Argo CD applied this commit without its hooks"
-    assert told.because == f"its traffic does not move{' until tick takes it over' * tick_takes_over}"
+    assert told.because == f"its traffic is not moving{' until tick takes over' * tick_takes_over}"
     assert told.remedy == "run its hook: `argocd app sync argocd/pay`"
 
 
@@ -333,7 +333,7 @@ def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
     for every, is_told in ((at_45_a_second - timedelta(seconds=1), True), (at_45_a_second, False)):
         tick = TickInstallation("Deployment twgen/twgen-tick", "twgen:1", account, every=every)
         told = [one.because for one in found(Installation(tick=tick), workers=1000)]
-        assert told == ["tick should check them every 21s, so it sees changes late"] * is_told
+        assert told == ["tick should check these workers every 21s, so it notices changes late"] * is_told
 
 
 TICK = TickInstallation(
@@ -349,7 +349,7 @@ def lacking_to_drain(
     """What doctor says against the draining of a policy, or against another field."""
     policy = replace(SPEC.policy, draining=(ENTRY,), keep_records=20)
     told = found_in(world_of(says), replace(SPEC, policy=policy), installation, Caller("twgen/me"))
-    head = f"`{field}` of its policy has no effect: "
+    head = f"its policy's `{field}` has no effect: "
     assert all(one.severity is Severity.ADVICE for one in told if head in one.says)
     return [one.says.removeprefix(head) for one in told if one.says.startswith(head)]
 
@@ -392,7 +392,7 @@ def test_records_that_tick_may_not_delete_are_told(may: TickSettings | None, lac
 def test_rollout_that_tick_does_not_carry_out_is_a_problem(tick: TickInstallation | None, lacks: str) -> None:
     world, installation = world_of(replace(WELL, manager_identity="")), replace(IS_LOOKED_AT, tick=tick)
     told = found_in(world, with_policy(SPEC, driver=Driver.TICK), installation)
-    head = "`driver` of its policy has no effect: "
+    head = "its policy's `driver` has no effect: "
     says = [(one.severity, one.says) for one in told if one.says.startswith(head)]
     assert says == ([(Severity.PROBLEM, f"{head}{lacks}")] if lacks else [])
 

@@ -213,7 +213,7 @@ def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_nex
     )
     killed = left_alone(told, "its Job was killed", NOW)
     was = "before, it was Waiting: it stays at 25% for 30s more (at 12:00:00 UTC); it fails"
-    assert killed.message == f"its traffic does not move: its Job was killed; {was}"
+    assert killed.message == f"its traffic is not moving: its Job was killed; {was}"
     late = left_alone(replace(told, message=paused), f"it is late: Waiting: {untimed(paused)}", NOW)
     assert late.message.count("it stays at 25%") == 1
     looked = replace(told.with_details(phase=Phase.WAITING), percentage=50)
@@ -249,7 +249,8 @@ def test_status_whose_next_change_is_long_due_fails() -> None:
     assert overdue(told, NOW + 5 * MINUTE) == told
     late = overdue(told, NOW + HOUR)
     assert late.failing == (
-        "its next change was due at 2026-11-21T12:00:30Z: check that its Job (or `twgen tick`) still runs"
+        "its next change was due at 2026-11-21T12:00:30Z: check that its Job (or `twgen tick`) is still"
+        " running"
     )
     failing, unread = replace(told, failing="Temporal does not answer"), replace(told, report=None)
     for other in (failing, unread, told.with_details(waits_until=None)):

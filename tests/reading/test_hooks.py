@@ -101,7 +101,7 @@ def test_hook_counts_as_skipped_only_if_all_says_so(found: Mapping[str, Any]) ->
         (
             {"tick_takes_over": True},
             Phase.WAITING,
-            "; `twgen tick` takes it over within minutes, or run `argocd",
+            "; `twgen tick` takes over within minutes, or run `argocd",
         ),
     ],
     ids=["nobody takes it over", "tick will"],

@@ -75,7 +75,7 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
     fleet = Fleet(job_of("first", 3), job_of("killed", 5), job_of("other", 9, "mail", ended=False))
     [status] = fleet.read().statuses
     message = (
-        "its traffic does not move: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
+        "its traffic is not moving: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
         " specified backoff limit); before, it was Waiting: it stays at 25%"
     )
     assert (status.phase, status.reason, status.message) == (Phase.BLOCKED, "RolloutEnded", message)
@@ -87,7 +87,7 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
         "a Job may end between the two, and has left its status then"
     )
     [status] = Fleet().read().statuses
-    assert status.message.startswith("its traffic does not move: it has no Job; before")
+    assert status.message.startswith("its traffic is not moving: it has no Job; before")
     assert status.since == NOW
 
 
@@ -120,7 +120,7 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
         (
             [job_of("x", 1, intent=INTENT.hash)],
             Phase.BLOCKED,
-            "its traffic does not move: Job x has ended as",
+            "its traffic is not moving: Job x has ended as",
         ),
     ],
 )
@@ -239,7 +239,7 @@ def test_job_of_which_nobody_wrote_when_it_ended_ends_no_look(told: str | None) 
     killed["status"]["conditions"][0]["lastTransitionTime"] = told
     found = Fleet(killed).read()
     [status], [ended] = found.statuses, found.ended.values()
-    assert status.message.startswith("its traffic does not move: Job killed has ended as Failed (Backoff")
+    assert status.message.startswith("its traffic is not moving: Job killed has ended as Failed (Backoff")
     assert format_time(status.since) == format_time(ended.ended_at) == "2026-11-21T12:00:05Z"
 
 

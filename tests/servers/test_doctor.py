@@ -259,7 +259,7 @@ def test_application_that_leaves_work_undone_is_told(installation: Installed) ->
     installation.application(None, **{"argocd.argoproj.io/manifest-generate-paths": "."})
     found = installation.doctor()
     assert told(found) == ["it has the annotation argocd.argoproj.io/manifest-generate-paths"]
-    assert "it is synced by hand" in told(found, "Advice")
+    assert "it is synced manually" in told(found, "Advice")
 
 
 def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_are_told(
@@ -287,7 +287,7 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
     [managed] = [one for one in found if "its manager is" in one]
     assert managed.startswith(f"{namespace}/greeter: its manager is somebody/else")
     [alone] = [one for one in found if one.startswith(f"{namespace}/other")]
-    assert "its traffic does not move: it has no Job" in alone
+    assert "its traffic is not moving: it has no Job" in alone
     assert any("v0 has no manifest to render" in one for one in found)
 
 
@@ -427,9 +427,9 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
         "Argo CD reports ComparisonError: twgen: no Temporal profile",
         "Argo CD reports its last sync failed: HorizontalPodAutoscaler pay: is invalid",
     ]
-    assert told(found, "Advice") == ["it has sync option PruneLast=true", "it is synced by hand"]
-    i.mend(one for one in found if one["says"] == "it is synced by hand")
-    assert "it is synced by hand" not in told(i.seen("workers"), "Advice")
+    assert told(found, "Advice") == ["it has sync option PruneLast=true", "it is synced manually"]
+    i.mend(one for one in found if one["says"] == "it is synced manually")
+    assert "it is synced manually" not in told(i.seen("workers"), "Advice")
     home = f"{i.namespace}-home"
     i.cluster.create_namespace(home)
     i.argocd(namespace=home)
@@ -470,7 +470,7 @@ def test_plugin_without_what_its_operator_says_tick_takes_over_by_the_commands_t
     assert told(found) == [
         f"the account of the plugin is not allowed to list deployments.apps in {i.namespace}",
         f"its plugin runs image {IMAGE}, but the Jobs run {operator['rollout']['image']}",
-        "the OperatorConfig says inCluster, but the plugin has no token",
+        "the OperatorConfig sets inCluster, but the plugin has no token",
     ]
     i.mend(found)
     assert eventually(lambda: i.seen("workers", code=0) == [])

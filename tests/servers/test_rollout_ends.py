@@ -40,7 +40,7 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
     line = told(story)
     assert "Blocked for " in line
     assert (
-        f"RolloutEnded: its traffic does not move: Job {name_of_its_job(story)} has ended as Failed (Ba"
+        f"RolloutEnded: its traffic is not moving: Job {name_of_its_job(story)} has ended as Failed (Ba"
         in line
     )
     assert story.share("v2") == 25

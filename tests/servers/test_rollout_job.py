@@ -270,7 +270,7 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
     intent = parse_intent(story.cluster.get("configmap", "greeter-rollout", story.namespace))
 
     with closing(KubernetesClient(ClusterAccess(str(story.cluster.kubeconfig)))) as client:
-        stale = ReplicasChange("greeter-v1", 1, "its autoscaler changes them from now on", version)
+        stale = ReplicasChange("greeter-v1", 1, "its autoscaler changes the replicas from now on", version)
         with pytest.raises(StateUnavailable, match="the object has been modified"):
             asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
     assert replicas(story, "greeter-v1") == 2

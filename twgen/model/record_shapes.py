@@ -1,9 +1,9 @@
-"""Shapes of mappings with named fields: records, which twgen defines, and excerpts of other documents.
+"""Shapes of mappings with named fields: twgen's own records, and excerpts of other programs' documents.
 
-A dataclass or a NamedTuple is the only declaration of a record. Each attribute is a field of the document.
-The field has the attribute's name in camel case, and the shape of the attribute's type. The docstring below
-the attribute is the field's description. `Annotated` adds details that a type cannot express: a Shape with
-limits, FieldName, Each, Example, NullWhen or a FieldRule.
+A record is declared only once, as a dataclass or a NamedTuple. Each attribute is a field of the document. The
+field's name is the attribute's name in camel case, and its shape follows from the attribute's type. The
+docstring below the attribute is the field's description. `Annotated` adds details that a type cannot express:
+a Shape with limits, FieldName, Each, Example, NullWhen or a FieldRule.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,20 +49,21 @@ Name = Annotated[str, text(least=1)]
 
 
 class FieldName(NamedTuple):
-    """The name of an attribute's field in documents, if it differs from the attribute's name in camel case.
+    """An attribute's field name in documents, if it is not the attribute's name in camel case.
 
-    In a spec, a name with a dot, such as `workerRef.name`, is a field of an inner mapping.
+    In a spec, a dotted name such as `workerRef.name` means a field of a nested mapping.
     """
 
     name: str
     about: str = ""
-    """The description of the inner mapping in the schema."""
+    """The schema description of the nested mapping."""
 
 
 class Each(NamedTuple):
-    """The limits of a list: its length, and the key that must be unique. If `most` is 0, there is no limit.
+    """The constraints on a list: its length, and a key that must be unique.
 
-    An item whose key is None is never a duplicate. With `is_set`, identical items are rejected.
+    If `most` is 0, the length is unlimited. An item whose key is None is never a duplicate. With `is_set`,
+    identical items are rejected.
     """
 
     key: Callable[[Any], Any] | None = None
@@ -73,7 +74,7 @@ class Each(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """The mapping has exactly one of these fields. The field's name selects the class of the value."""
+    """The mapping must have exactly one of these fields. The field's name selects the value's class."""
 
     kinds: Mapping[str, Any]
 
@@ -85,13 +86,16 @@ class Example(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """The end of the message about a missing field: the value to write, or a reason."""
+    """The end of the error message for a missing field: the value to set, or the reason for the field."""
 
     text: str
 
 
 class NullWhen(NamedTuple):
-    """Null and absent have different meanings. None is written as null if `holds` is true for the record."""
+    """Null and absent have different meanings in this field.
+
+    None is written as null if `holds` is true for the record.
+    """
 
     holds: Callable[[Any], bool]
 
@@ -108,19 +112,19 @@ class FieldRule(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a mapping, with its name in documents. Its value null means that the field is absent."""
+    """A field of a mapping, with its name in documents. A null value counts as an absent field."""
 
     name: str
     shape: Shape
     about: str = ""
-    """The description in the schema, for a field whose attribute has no docstring."""
+    """The schema description of a field whose attribute has no docstring."""
     required: bool = False
     attribute: str = ""
-    """The attribute that gets the value. Empty if the field is only checked."""
+    """The attribute that receives the value. Empty if the value is only checked."""
     default: Any = None
-    """The default of the attribute, or MISSING if it has none."""
+    """The attribute's default, or MISSING if it has no default."""
     marks: tuple[Any, ...] = ()
-    """The metadata that `Annotated` adds to the type of the attribute."""
+    """The metadata that `Annotated` adds to the attribute's type."""
     may_be_none: bool = False
 
 
@@ -131,11 +135,11 @@ def fields_of(
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     otherwise: Callable[..., Shape],
 ) -> Iterator[Field]:
-    """The fields that a class declares, or only the fields of these attributes and properties.
+    """The fields of all attributes of a class, or only of the given attributes and properties.
 
-    `given` (by attribute) and `shapes` (by class, at any depth) have the shapes that do not follow from the
-    types. `otherwise` makes the shapes of other classes. None of the attributes may have several fields
-    (INLINE, OneOf).
+    `given` (by attribute) and `shapes` (by class, at any depth) supply shapes that cannot be derived from the
+    types. `otherwise` creates the shapes of all other classes. Attributes that become several fields (INLINE,
+    OneOf) are not allowed.
     """
     for attribute, name in document_names(declared, attributes).items():
         annotation = annotation_of(declared, attribute)
@@ -177,21 +181,22 @@ def record_of(  # noqa: PLR0913 - the differences between a document and its cla
     shapes: Mapping[Any, Shape] = MappingProxyType({}),
     is_printed: bool = False,
 ) -> Shape:
-    """The record that a dataclass or a NamedTuple declares, with all of its attributes or only these.
+    """The shape of a record that a dataclass or a NamedTuple declares.
 
-    `make` makes the value from the fields, instead of the class. `fields` (by attribute) and `shapes` (by
-    class, at any depth) have shapes from other packages. If the class has a method `contradictions`, the
-    method yields the fields that contradict each other. A printed record has every field, with null for None.
-    A record that is read may lack a field with a default, because another release may have written it.
+    By default, the record contains all attributes of the class. `make` creates the value from the fields; by
+    default, the class does. `fields` (by attribute) and `shapes` (by class, at any depth) supply shapes from
+    other packages. If the class has a `contradictions` method, the method yields the fields that contradict
+    each other. A printed record contains every field, with null for None. A record that twgen reads can omit
+    fields with defaults, because another release might have written it.
     """
     nested = partial(record_of, is_printed=True) if is_printed else record_of
     own = fields_of(declared, *attributes, given=fields, shapes=shapes, otherwise=nested)
     entries = (*first, *own)
     required = [entry.name for entry in entries if entry.required]
     absent: dict[str, Any] = {}
-    """For each field: the value that is not written."""
+    """For each field, the value that is omitted from documents."""
     null_when: dict[str, Callable[[Any], bool]] = {}
-    """The NullWhen of each field that has one."""
+    """For each field that can be null, whether None is written as null for a given record."""
     for entry in entries:
         is_left_out = (
             FieldRule.LEFT_OUT in entry.marks if is_printed else FieldRule.WRITTEN not in entry.marks
@@ -221,9 +226,9 @@ def record_of(  # noqa: PLR0913 - the differences between a document and its cla
 
 
 def excerpt(*fields: Field | str) -> Shape:
-    """A mapping that another program defines. Only these fields are checked, but all fields are kept.
+    """A mapping defined by another program. Only the listed fields are checked, but all fields are kept.
 
-    A string in place of a field declares an optional text with that name.
+    A string in place of a field declares an optional string field with that name.
     """
     entries = [Field(field, TEXT) if isinstance(field, str) else field for field in fields]
     required = [entry.name for entry in entries if entry.required]
@@ -236,9 +241,9 @@ def _mapping_reader(
     nullable: Collection[str] = (),
     contradictions: Callable[[Any], Iterator[tuple[Any, str]]] | None = None,
 ) -> Callable[[Any, Path, Findings], Any]:
-    """The reader of a mapping with these fields.
+    """A function that reads a mapping with these fields.
 
-    Without `make`, the mapping may have other fields, and all fields are kept.
+    Without `make`, other fields are allowed, and all fields are kept.
     """
     by_name = {
         entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)
@@ -273,7 +278,7 @@ def _mapping_reader(
         if not make:
             return value
         made = make(**attributes) if is_whole else None
-        # rules about several fields apply only if each field is valid
+        # rules that span several fields are checked only if every field is valid
         for place, message in contradictions(made) if contradictions and findings.count == before else ():
             findings.problem((path, place) if place else path, message)
         return made
@@ -282,7 +287,7 @@ def _mapping_reader(
 
 
 def shape_of(declared: Any, shapes: Mapping[Any, Shape], otherwise: Callable[..., Shape]) -> Shape:
-    """The shape of a type's values. For a class that is not in `shapes`, `otherwise` makes it."""
+    """The shape of the values of a type. `otherwise` creates the shape of a class that is not in `shapes`."""
     marks = marks_of(declared)
     if marks:
         declared = get_args(declared)[0]
@@ -316,7 +321,7 @@ def annotation_of(kind: Any, attribute: str) -> Any:
 
 
 def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
-    """The names in documents of these attributes of a class, or of all attributes if none are given."""
+    """The field name in documents of each given attribute. By default, of all attributes of the class."""
     names = {}
     for attribute in attributes or kind.__annotations__:
         marks = marks_of(annotation_of(kind, attribute))
@@ -328,7 +333,7 @@ def document_names(kind: Any, attributes: Sequence[str] = ()) -> dict[str, str]:
 
 
 def default_of(kind: Any, attribute: str) -> Any:
-    """The default of an attribute of a dataclass or a NamedTuple, or MISSING if it has none."""
+    """The default of a dataclass or NamedTuple attribute, or MISSING if it has no default."""
     if issubclass(kind, tuple):
         return kind._field_defaults.get(attribute, MISSING)
     entry = kind.__dataclass_fields__.get(attribute)
@@ -346,13 +351,13 @@ def _object_schema(entries: Sequence[Field], required: Sequence[str], never_null
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema of an optional field, which may also be null."""
+    """The schema, extended so that it also allows null."""
     if "enum" in schema:
         return schema | {"enum": [*schema["enum"], None]}
     if "type" in schema:
         return schema | {"type": [schema["type"], "null"]}
     if "anyOf" in schema:
         return schema | {"anyOf": [*schema["anyOf"], {"type": "null"}]}
-    # an empty schema already allows null, and a referenced field has its own rule about null
+    # an empty schema already allows null, and a referenced schema has its own rule about null
     is_any = not schema or str(schema.get("$ref")).startswith("#")
     return schema if is_any else {"anyOf": [schema, {"type": "null"}]}

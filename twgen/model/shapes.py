@@ -1,4 +1,4 @@
-"""The shape of a value in documents, declared once for reading, for writing and for the JSON Schema.
+"""The shape of a value in documents, declared once for reading, writing and the JSON Schema.
 
 A reader records each problem with its path, and continues. Its result is usable only if there is no problem.
 """
@@ -42,7 +42,7 @@ from twgen.model.times import (
 Schema = dict[str, Any]
 
 MOST_OF_A_RECORD = 1000
-"""The most findings that are shown for a ledger, a snapshot or an OperatorConfig."""
+"""The maximum number of findings shown for a ledger, a snapshot or an OperatorConfig."""
 
 UNFILLED = NOT_RENDERED("contains a variable that was not filled in: render the file first")
 _LARGEST = 2**63 - 1
@@ -53,7 +53,7 @@ _LARGEST_INT32 = _INT32[-1]
 class Findings:
     """The findings about one document: problems, fields that an API server drops or rejects, and warnings.
 
-    At most `most` findings of each list are shown. One more is kept, as a sign that there are more.
+    At most `most` findings of each list are shown. One more is kept to show that the list is incomplete.
     """
 
     def __init__(self, most: int = MOST_REPORTED) -> None:
@@ -62,7 +62,7 @@ class Findings:
         self.unknown: list[Finding] = []
         self.warnings: list[Finding] = []
         self.count = 0
-        """The number of all problems, even if not all of them are kept."""
+        """The total number of problems, including problems that are not kept."""
         self._places: set[str] = set()
 
     def problem(self, path: Path, message: str, other: DocumentPath | None = None) -> None:
@@ -70,7 +70,7 @@ class Findings:
         self.add_problems([Finding(written_path(path), message, other)])
 
     def add_problems(self, findings: Iterable[Finding]) -> None:
-        """Add problems, but only the first one at or below a path, because the others follow from it."""
+        """Add problems, but skip any problem at or below the path of an earlier problem."""
         for finding in findings:
             self.count += 1
             if len(self.problems) > self.most:
@@ -82,7 +82,7 @@ class Findings:
                 self.problems.append(finding)
 
     def add_unknown(self, findings: Iterable[Finding]) -> None:
-        """Add fields that an API server would drop or reject."""
+        """Add findings about fields that an API server would drop or reject."""
         self.unknown.extend(islice(findings, max(0, self.most + 1 - len(self.unknown))))
 
     def warning(self, path: Path, message: Message) -> None:
@@ -107,29 +107,30 @@ class Shape(NamedTuple):
 
     read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any] = _unchanged
-    """Converts a value for documents. By default, the value is unchanged."""
+    """Converts a value for documents. By default, the value is not converted."""
     schema: Schema = {}  # noqa: RUF012 - no reader changes it
     plain: type | None = None
-    """Every value of this class is valid and remains unchanged, so `read` need not be called."""
+    """If set, every value of this class is valid and remains unchanged, so `read` need not be called."""
     fixed: str = ""
-    """The only valid value. The dataclass has no field for it."""
+    """The only valid value of a constant. The dataclass has no attribute for it."""
     none: str = ""
-    """The text that means none, such as `0`. Null means the default, so a null in a spec gets a warning."""
+    """The string that means "none", such as `0`. Null in a spec gets a warning, because it means the default.
+    """
     may_be_empty: bool = False
     """Whether an empty string in an optional field of a spec means that the field is absent."""
 
 
 def described(value: Any) -> str:
-    """The value in a message, such as `a list` or `'Sleeping'`."""
+    """The value as described in a message, such as `a list` or `'Sleeping'`."""
     return quoted(value) if isinstance(value, str) else noun(type(value))
 
 
 def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 0, most: int = 0) -> Shape:
     """A string with at least `least` characters that matches the pattern.
 
-    The message about any other string is "is not `such_as`", or `wrong`. Strings in specs have a length limit
-    (`most`). Messages about them also name an invisible character, or the tool that should have filled in the
-    string. They do not show the name of a Secret, because it might be the secret itself.
+    The error message for any other string is "is not `such_as`", or `wrong`. Strings in specs have a length
+    limit (`most`). Error messages for specs also point out invisible characters and templates that were not
+    rendered. They do not show the name of a Secret, because it might be the secret itself.
     """
     wrong = wrong or f"is not {such_as}"
 
@@ -155,7 +156,7 @@ def text(pattern: str = "", such_as: str = "", *, wrong: str = "", least: int = 
 
 
 def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> str:
-    """The message about an invalid string in a spec. Empty if the string is valid."""
+    """The error message for an invalid string in a spec. Empty if the string is valid."""
     if not value:
         return "must not be empty"
     fits_pattern = bool(re.search(pattern, value))
@@ -181,7 +182,7 @@ def _wrong_text(value: str, path: Path, pattern: str, wrong: str, most: int) -> 
 
 
 def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too_many: str = "") -> Shape:
-    """A whole number within limits. A message about another number ends with `too_few` or `too_many`."""
+    """A whole number within limits. `too_few` and `too_many` end the error message for other numbers."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not int:
@@ -201,7 +202,7 @@ def whole_number(least: int = 0, most: int = _LARGEST, *, too_few: str = "", too
 def number(least: float | None = None, most: float | None = None, *, all_of_it: str = "") -> Shape:
     """A finite number within limits. A number without a fraction is written as a whole number.
 
-    If 100 is above the limit, the message about it ends with `all_of_it`.
+    If 100 exceeds the limit, the error message for 100 ends with `all_of_it`.
     """
 
     def read(value: Any, path: Path, findings: Findings) -> float | None:
@@ -236,7 +237,7 @@ def _not_within(value: float, least: float, most: float) -> str:
 
 
 def duration(least: timedelta = timedelta(), most: timedelta = timedelta.max, why: str = "") -> Shape:
-    """A Go duration within limits. `why` explains the upper limit in messages."""
+    """A Go duration within limits. `why` ends the error message for a duration above the upper limit."""
 
     def read(value: Any, path: Path, findings: Findings) -> timedelta | None:
         if value.__class__ is int and value in _INT32:
@@ -286,18 +287,18 @@ def constant(value: str) -> Shape:
 
 
 def choice(*items: StrEnum, hint: str = "", guesses: bool = True) -> Shape:
-    """One of these values of an enumeration. The message suggests a similar value, or ends with `hint`."""
+    """One of these enumeration values. The error message suggests a similar value or ends with `hint`."""
     shape = _one_of({item.value: item for item in items}, hint, guesses=guesses)
     return shape._replace(write=str, none="None" if "None" in items else "")
 
 
 def word(value: str) -> Shape:
-    """A setting whose only value is this word. It is read as True."""
+    """A setting whose only valid value is this word. The word is read as True."""
     return _one_of({value: True})._replace(write=lambda _: value)
 
 
 def _one_of(values: Mapping[str, Any], hint: str = "", *, guesses: bool = True) -> Shape:
-    """One of these strings. Its value in the mapping is the result."""
+    """One of the mapping's keys, which is read as the value of that key."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not str:
@@ -323,10 +324,10 @@ def listing(  # noqa: PLR0913 - the limits of a list
     most: int = 0,
     is_set: bool = False,
 ) -> Shape:
-    """A list with `least` to `most` items (no upper limit if `most` is 0), read as a tuple.
+    """A list with `least` to `most` items, read as a tuple. If `most` is 0, there is no upper limit.
 
-    Two items with the same `key` are rejected. Keys are compared only if all items are valid, and an item
-    whose key is None is never a duplicate. With `is_set`, identical items are rejected.
+    Items with the same `key` are rejected. Keys are compared only if all items are valid, and an item whose
+    key is None is never a duplicate. With `is_set`, identical items are rejected.
     """
     read_item, write_item = item.read, item.write
 
@@ -372,7 +373,7 @@ def _refuse_twins(items: Sequence[Any], path: Path, findings: Findings) -> None:
 
 
 def mapping(item: Shape | None = None, names: Shape | None = None) -> Shape:
-    """A mapping, which is read unchanged. There can be a shape for its names and a shape for its values."""
+    """A mapping, which is read unchanged. Its names and its values can each have a shape."""
 
     def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
@@ -401,7 +402,7 @@ def _rounded(value: float) -> float:
 
 
 def printed_number(most: float | None = None) -> Shape:
-    """A number from 0 to a limit, printed with at most three decimals."""
+    """A number from 0 to an optional limit, printed with at most three decimals."""
     limits = {"minimum": 0} | ({} if most is None else {"maximum": most})
     return printed({"type": "number", **limits}, _rounded)
 
@@ -422,7 +423,7 @@ def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
 
 
 def fits(shape: Shape, value: str) -> bool:
-    """Whether the text fits the pattern and the length of a shape."""
+    """Whether the text matches the pattern and the maximum length of a shape."""
     return len(value) <= shape.schema["maxLength"] and bool(re.search(shape.schema["pattern"], value))
 
 

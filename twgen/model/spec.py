@@ -1,4 +1,4 @@
-"""Workers as Git describes them: their pods, their connection to Temporal, and their rollout."""
+"""Workers as specified in Git: their pods, their connection to Temporal, and their rollout."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -30,22 +30,22 @@ class SecretKey:
     name: Annotated[str, NAME]
     """The name of the Secret, in the workers' namespace."""
     key: Annotated[str, DATA_KEY]
-    """The key of the Secret that holds the API key."""
+    """The key in the Secret's data that contains the API key."""
     optional: bool = field(default=False, compare=False, repr=False)
-    """Has no effect. The key must always exist."""
+    """Has no effect: the key must always exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A Temporal server's address and the names of the Secrets that hold a worker's credentials."""
+    """A Temporal server's address, and the names of the Secrets with a worker's credentials."""
 
     name: Annotated[str, FieldRule.INTERNAL]
     host_port: Annotated[str, HOST_PORT, Example("temporal.example.com:7233")]
-    """The address of the Temporal frontend, as host:port."""
+    """The address of the Temporal frontend, as `host:port`."""
     tls_server_name: Annotated[
         str, FieldName("tls.serverName", "How clients check the server's certificate."), SERVER_NAME
     ] = ""
-    """The name that the server's certificate must have."""
+    """The server name that the server's certificate must be valid for."""
     ca_secret: Annotated[
         str,
         FieldName(
@@ -72,16 +72,16 @@ class Connection:
     document: Annotated[Document, FieldRule.INTERNAL] = field(
         default=Document("", 0, None), compare=False, repr=False
     )
-    """The document of the connection."""
+    """The YAML document of the connection."""
 
     @property
     def needs_credentials(self) -> bool:
-        """Whether it uses TLS or an API key, so that clients of its server need credentials."""
+        """Whether the connection uses TLS or an API key, so that clients of its server need credentials."""
         return bool(self.secret_name or self.tls_server_name or self.ca_secret)
 
     @property
     def secret_name(self) -> str:
-        """The name of the Secret that a worker needs. Empty if it needs none."""
+        """The name of the Secret that a worker needs. Empty if the worker needs no Secret."""
         if self.mutual_tls_secret:
             return self.mutual_tls_secret
         return self.api_key_secret.name if self.api_key_secret else ""
@@ -100,7 +100,7 @@ _LAST_STEP = ": leave the step out, since all traffic moves after the last one"
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """A share of new workflows, in percent, and how long the version keeps it."""
+    """A share of new workflows, in percent, and how long the version keeps this share."""
 
     percentage: Annotated[float, FieldName("rampPercentage"), number(*RAMP_PERCENTAGES, all_of_it=_LAST_STEP)]
     """The version's share of new workflows, in percent."""
@@ -110,7 +110,10 @@ class RolloutStep:
 
 
 class Encoding(StrEnum):
-    """The encoding of a gate's input, as the payload's metadata names it. A message is a protobuf message."""
+    """The encoding of a gate's input, as named in the payload's metadata.
+
+    `message` in a name means a protobuf message.
+    """
 
     JSON = "json/plain"
     JSON_MESSAGE = "json/protobuf"
@@ -119,18 +122,18 @@ class Encoding(StrEnum):
 
     @property
     def is_binary(self) -> bool:
-        """Whether the input is not JSON, so that a spec cannot contain it."""
+        """Whether the input is not JSON, so that it cannot be written in a spec."""
         return self in {Encoding.BYTES, Encoding.BINARY_MESSAGE}
 
     @property
     def is_message(self) -> bool:
-        """Whether the encoding has a message type."""
+        """Whether the encoding requires or allows a message type."""
         return self in {Encoding.JSON_MESSAGE, Encoding.BINARY_MESSAGE}
 
 
 @dataclass(frozen=True, slots=True)
 class GateInput:
-    """The key of a ConfigMap or a Secret that holds the input of a gate."""
+    """A key of a ConfigMap or a Secret that contains the input of a gate."""
 
     kind: Literal["ConfigMap", "Secret"]
     name: str
@@ -139,19 +142,22 @@ class GateInput:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The workflow that must complete on every workflow task queue of a version before it gets traffic."""
+    """The workflow that must complete before a version gets traffic.
+
+    The workflow runs on every workflow task queue of the version.
+    """
 
     workflow_type: Annotated[str, LINE]
-    """The workflow type. The version's own workers must register it."""
+    """The workflow type. The version's own workers must register the workflow."""
     input: Any = None
-    """The workflow's input: any JSON. Conflicts with inputFrom and with the binary encodings."""
+    """The workflow's input, as any JSON value. Conflicts with inputFrom and with the binary encodings."""
     input_from: GateInput | None = None
-    """The ConfigMap or Secret that holds the workflow's input. Conflicts with input."""
+    """The ConfigMap or Secret that contains the workflow's input. Conflicts with input."""
     encoding: Encoding = Encoding.JSON
-    """The encoding of the input. The binary encodings need inputFrom."""
+    """The encoding of the input. The binary encodings require inputFrom."""
     message_type: Annotated[str, MESSAGE_TYPE] = ""
-    """The full name of the input's protobuf message. Only for json/protobuf and binary/protobuf;
-    binary/protobuf requires it."""
+    """The full name of the input's protobuf message. Only allowed with json/protobuf, and required with
+    binary/protobuf."""
 
     @property
     def metadata(self) -> dict[str, bytes]:
@@ -162,7 +168,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How traffic moves: the strategy, the steps, and the gate before them."""
+    """How traffic moves: the strategy, the steps, and the gate before the steps."""
 
     strategy: Annotated[
         Strategy,
@@ -175,11 +181,12 @@ class Rollout:
     """The steps of Progressive: at most 20, each with a higher share than the step before. With Manual, only
     `twgen promote` uses them."""
     gate: Gate | None = None
-    """A workflow that must complete on every workflow task queue of a version before it gets traffic."""
+    """A workflow that must complete on every workflow task queue of a version before the version gets
+    traffic."""
 
     @property
     def pauses(self) -> timedelta:
-        """The sum of the pauses of all steps."""
+        """The total duration of the pauses of all steps."""
         return sum((step.pause for step in self.steps), timedelta())
 
 
@@ -188,24 +195,24 @@ class Sunset:
     """How long a drained version keeps its pods, and then its Deployment."""
 
     scaledown_delay: timedelta = timedelta(hours=1)
-    """How long a drained version keeps its replicas."""
+    """How long a drained version keeps its replicas before it is scaled to zero."""
     delete_delay: timedelta = timedelta(hours=24)
-    """How long a drained version then keeps its Deployment, with zero replicas. This delay begins when
+    """How long a drained version then keeps its Deployment with zero replicas. This delay begins when
     scaledownDelay ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A pod template as an API server stores it, and the hash of the JSON that Go writes for it."""
+    """A pod template as an API server stores it, and the hash of its JSON as written by Go."""
 
     content: Mapping[str, Any]
     hash: str
 
 
 class AttachedWhile(StrEnum):
-    """The states of versions that get a copy of an attached resource.
+    """The states in which a version gets a copy of an attached resource.
 
-    The target never counts as Draining or Drained, even if it had traffic before and has none yet.
+    The target never counts as Draining or Drained, even if it had traffic before and has no traffic now.
     """
 
     TARGET = "Target"
@@ -217,36 +224,36 @@ class AttachedWhile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
-    """A template of an object, such as an HPA. Every version of a worker gets a copy."""
+    """The template of an object, such as an HPA. Every version of a worker gets its own copy."""
 
     name: str
     template: Mapping[str, Any]
     autoscales: bool
-    """Whether it changes the replicas of the Deployment that it is attached to."""
+    """Whether the object changes the replicas of the Deployment that it is attached to."""
     scales_from_zero: bool = False
-    """Whether it also scales that Deployment up from zero, unless the autoscaler is paused."""
+    """Whether the object also scales that Deployment up from zero, unless autoscaling is paused."""
     when: frozenset[AttachedWhile] = frozenset()
-    """The states of versions that get a copy. Empty means all states."""
+    """The states in which a version gets a copy. Empty means all states."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
-    """The document of the template, for messages."""
+    """The YAML document of the template, for messages."""
 
     @property
     def kind(self) -> str:
-        """The kind of the objects."""
+        """The kind of the object."""
         return str(self.template.get("kind", ""))
 
 
 class WorkerKey(NamedTuple):
-    """Identifies a worker. Two workers may have the same name, in different Temporal namespaces."""
+    """Identifies a worker. Workers in different Temporal namespaces can have the same name."""
 
     worker_deployment: str
-    """The name in Temporal: `<Kubernetes namespace>/<worker>`."""
+    """The name of the Worker Deployment: `<Kubernetes namespace>/<worker>`."""
     temporal_namespace: str
 
 
 @dataclass(frozen=True, slots=True)
 class NamedWorker:
-    """A worker without a spec: only its name is known."""
+    """A worker without a spec, known only by its name."""
 
     worker_deployment: str
     temporal_namespace: str
@@ -275,16 +282,16 @@ class WorkerSpec:
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
-    """The document of the worker, for messages."""
+    """The YAML document of the worker, for messages."""
 
     @property
     def worker_deployment(self) -> str:
-        """The name in Temporal: `<Kubernetes namespace>/<worker>`."""
+        """The name of the Worker Deployment: `<Kubernetes namespace>/<worker>`."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def key(self) -> WorkerKey:
-        """The key of the worker among all workers."""
+        """The worker's unique key."""
         return WorkerKey(self.worker_deployment, self.temporal_namespace)
 
     @property
@@ -297,9 +304,9 @@ class WorkerSpec:
 
     @property
     def replicas_are_external(self) -> bool:
-        """Whether only an autoscaler or a person sets the replicas."""
+        """Whether only autoscalers or people set the replicas."""
         return self.replicas is None or any(resource.autoscales for resource in self.attached)
 
 
 InTemporal = NamedWorker | WorkerSpec
-"""A value with a worker's name in Temporal and its connection."""
+"""A value that has a worker's name in Temporal and the worker's connection."""

@@ -60,17 +60,17 @@ class UpdateState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drainage:
-    """Temporal's last check for workflows that hold a version."""
+    """The result of Temporal's last drainage check of a version."""
 
     status: Annotated[
         VersionStatus, choice(VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)
     ]
-    """Draining: open workflows are pinned to the version. Drained: there are none. Unspecified: the server
-    has not checked yet."""
+    """Draining: open workflows are pinned to the version. Drained: no open workflows are pinned to the
+    version. Unspecified: the server has not checked yet."""
     changed_at: datetime | None = None
-    """When that status last changed. The sunset delays begin at this time."""
+    """When the drainage status last changed. The sunset delays begin at this time."""
     checked_at: datetime | None = None
-    """When the server last checked."""
+    """When the server last checked the drainage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,60 +82,63 @@ class TaskQueue:
     type: TaskQueueType
     """The type of the task queue."""
     pollers: bool | None = None
-    """Whether a worker of this version polled recently. Absent if not read."""
+    """Whether a worker of this version polled the task queue recently. Absent if not read."""
     unversioned_pollers: bool | None = None
-    """Whether an unversioned worker polled recently. Absent if not read."""
+    """Whether an unversioned worker polled the task queue recently. Absent if not read."""
     silent_seconds: int | None = None
-    """The seconds from the last poll by a worker of this version until the read. Absent if a worker polled
-    recently, or if this is unknown."""
+    """The number of seconds between the last poll by a worker of this version and the read. Absent if a
+    worker polled recently, or if the last poll is unknown."""
     has_tasks: bool | None = None
-    """Whether tasks of this version are waiting or arrived recently. Absent if not read."""
+    """Whether tasks for this version are waiting or arrived recently. Absent if not read."""
 
     @property
     def is_temporals_own(self) -> bool:
-        """Whether Temporal uses the queue itself, such as for commands to one process of a worker.
+        """Whether Temporal itself uses the task queue, for example for commands to a single worker process.
 
-        Its name has Temporal's prefix. SDKs from before July 2026 polled it as a task queue of the version,
-        although no other process polls it: https://github.com/temporalio/temporal/pull/11481
+        The names of such task queues have Temporal's prefix. SDKs released before July 2026 polled them as
+        task queues of the version, although no other process polls them:
+        https://github.com/temporalio/temporal/pull/11481
         """
         return self.name.lstrip("/").startswith("temporal-sys/")
 
 
 @dataclass(frozen=True, slots=True)
 class OtherWorker:
-    """A worker under another name that may really be the worker whose target has not polled."""
+    """A worker that might be the spec's worker under a wrong name, because the target has not polled."""
 
     name: str = ""
-    """The name of its Worker Deployment. Absent if it polls without a version."""
+    """The name of the worker's Worker Deployment. Absent if the worker is unversioned."""
     build_id: str = ""
-    """The build ID of its newest version, or the build ID that it polls with."""
+    """The build ID of the worker's newest version, or the build ID with which the worker polls."""
     task_queue: str = ""
-    """The task queue that it polled recently. Absent if unknown, because Temporal only lists the worker."""
+    """The task queue that the worker polled recently. Absent if Temporal lists the worker without a task
+    queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateRun:
-    """A run of the gate on one task queue."""
+    """A run of a gate's workflow on one task queue."""
 
     task_queue: Name
-    """The task queue that it ran on."""
+    """The task queue of the run."""
     workflow_id: Name
     """The workflow ID of the run."""
     status: GateStatus
     """The status of the run. Only Completed passes the gate."""
     started_at: datetime | None = None
-    """When it started. A run that started before the version's createdAt does not count. A run without a time
-    counts."""
+    """When the run started. A run that started before the version's createdAt does not count. A run without a
+    start time counts."""
     failure: str = ""
-    """The failure of the workflow. While the workflow runs, the failure of its workflow tasks if all of them
-    fail."""
+    """The workflow's failure. For a running workflow, the failure of its workflow tasks, if all of its
+    workflow tasks fail."""
     workflow_type: str = ""
-    """Its workflow type. It counts only if this is the gate's type. Absent if it is the gate's type."""
+    """The run's workflow type. Absent if it is the gate's workflow type. A run with another workflow type
+    does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as Temporal describes it. A time is absent if the event never happened."""
+    """A version as reported by Temporal. A time is absent if the event never happened."""
 
     build_id: Name
     """The build ID of the version."""
@@ -144,48 +147,52 @@ class Version:
     ]
     """The status in Temporal. Inactive counts as Draining if the version was ever current or ramping."""
     created_at: datetime | None = None
-    """When Temporal registered it."""
+    """When Temporal registered the version."""
     first_activated_at: datetime | None = None
-    """When it first became current or ramping."""
+    """When the version first became current or ramping."""
     last_current_at: datetime | None = None
-    """When it last became current."""
+    """When the version last became current."""
     last_deactivated_at: datetime | None = None
-    """When it last stopped being current or ramping."""
+    """When the version last stopped being current or ramping."""
     drainage: Drainage | None = None
-    """Temporal's last check for workflows that hold the version."""
+    """The result of Temporal's last drainage check of the version."""
     open_workflows: int | None = None
-    """Running and paused workflows that are pinned to it. Absent if not counted."""
+    """How many running and paused workflows are pinned to the version. Absent if not counted."""
     oldest_open_at: datetime | None = None
-    """When the oldest of these workflows started. Absent if not read, or if there is none."""
+    """When the oldest open workflow that is pinned to the version started. Absent if not read, or if the
+    version has no such workflow."""
     auto_upgrade_workflows: Annotated[int | None, FieldName("openAutoUpgradeWorkflows")] = None
-    """Running and paused auto-upgrade workflows on it. Absent if not counted."""
+    """How many running and paused auto-upgrade workflows are on the version. Absent if not counted."""
     metadata: Mapping[str, Any] | None = None
-    """The metadata of the version, where twgen records an abort or a retry. Absent if not read."""
+    """The version's metadata in Temporal, where twgen records aborts and retries. Absent if not read."""
     task_queues: Annotated[
         tuple[TaskQueue, ...] | None, Each(lambda queue: (queue.type.value, queue.name), "task queue")
     ] = None
-    """The task queues that it has polled. Absent if not read."""
+    """The task queues that the version has polled. Absent if not read."""
     gate_runs: tuple[GateRun, ...] | None = None
     """The runs of the gate workflow. Absent if not read."""
     measurements: Annotated[tuple[Measurement, ...] | None, Each(attrgetter("metric"), "metric")] = None
-    """The measurements of the policy's analysis on the ramping target. Absent if not measured."""
+    """The measurements for the policy's analysis of the ramping target. Absent if not measured."""
     serverless: bool = False
-    """Whether Temporal itself starts its workers, on serverless compute."""
+    """Whether Temporal itself starts the version's workers, on serverless compute."""
 
     @property
     def own_task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues except Temporal's own. Empty also if they were not read."""
+        """The task queues, except those that Temporal itself uses.
+
+        Also empty if the task queues were not read.
+        """
         return tuple(queue for queue in self.task_queues or () if not queue.is_temporals_own)
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentVersion:
-    """The version that gets all new workflows outside of the ramp."""
+    """The version that gets all new workflows that do not go to the ramping version."""
 
     build_id: Name
     """The build ID of the current version."""
     since: datetime | None = None
-    """When it became current."""
+    """When the version became current."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +200,20 @@ class RampingVersion:
     """The version that gets a share of new workflows. An empty build ID means unversioned workers."""
 
     build_id: str
-    """The build ID of the ramping version. Empty if the ramp leads to unversioned workers."""
+    """The build ID of the ramping version. Empty if unversioned workers are ramping."""
     percentage: Annotated[float, number(0, 100)]
-    """Its share of new workflows, in percent."""
+    """The version's share of new workflows, in percent."""
     since: datetime | None = None
-    """When it began to ramp."""
+    """When the version began to ramp."""
     percentage_changed_at: datetime | None = None
-    """When its share last changed. The pauses of steps begin at this time."""
+    """When the version's share last changed. The pause of a step begins at this time."""
 
     @property
     def percentage_since(self) -> datetime | None:
-        """When it got its current share: the later of both times. None if unknown."""
+        """When the version got its current share: when it began to ramp, or when its share last changed.
+
+        None if unknown.
+        """
         return max(filter(None, (self.since, self.percentage_changed_at)), default=None)
 
 
@@ -212,13 +222,13 @@ class Routing:
     """Temporal's routing configuration. Without a current version, unversioned workers are current."""
 
     update_state: UpdateState | None = None
-    """Whether the last change has reached every task queue. Older servers do not report it."""
+    """Whether the last routing change has reached every task queue. Older servers do not report this."""
     changed_at: datetime | None = None
     """When the routing last changed."""
     current: CurrentVersion | None = None
     """The current version. Absent if unversioned workers are current."""
     ramping: RampingVersion | None = None
-    """The version that gets a share of new workflows. Absent if no version ramps."""
+    """The version that gets a share of new workflows. Absent if no version is ramping."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """The fields that contradict each other, each with the reason."""
@@ -228,7 +238,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeployment:
-    """A Worker Deployment as Temporal describes it."""
+    """A Worker Deployment as reported by Temporal."""
 
     conflict_token: Annotated[str, text(r"^[A-Za-z0-9+/]*={0,2}$(?!\n)", "base64"), FieldRule.WRITTEN] = ""
     """The conflict token that a routing change must send, in Base64."""
@@ -237,7 +247,7 @@ class WorkerDeployment:
     manager_identity: Annotated[str, FieldRule.WRITTEN] = ""
     """The manager identity. Empty if there is no manager."""
     last_modifier_identity: Annotated[str, FieldRule.WRITTEN] = ""
-    """The identity that changed it last. It is only displayed."""
+    """The identity that last changed the Worker Deployment. This identity is only displayed."""
     routing: Annotated[Routing, FieldRule.WRITTEN] = field(default_factory=Routing)
     """The versions that get new workflows."""
     versions: Annotated[

@@ -18,7 +18,7 @@ Ratio = Annotated[float, printed_number(1)]
 _FAILING = printed({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 
 _TIME = printed({"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}, format_time)
-"""A time in any year, because a simulation of long workflows may end after the year 2199."""
+"""A time in any year, because a simulation of long workflows can end after the year 2199."""
 
 
 class Happening(StrEnum):
@@ -67,7 +67,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The number of new workflows of a worker, and the target's failure rate."""
+    """The rate at which a worker's workflows start, and the target's failure rate."""
 
     starts_per_hour: float
     failing: float
@@ -76,16 +76,16 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The check at which a metric first fails for a version with this failure rate."""
+    """The first check at which a metric fails a version with this failure rate."""
 
     after: Seconds
     """The time since the ramp began, in seconds."""
     percentage: Percentage
-    """The percentage of the step at that time."""
+    """The step's percentage at that time."""
     started: int
-    """How many workflows have started on the version by then."""
+    """How many workflows have started on the version by that time."""
     met: Ratio
-    """The share of these workflows among all that the worker has started since the ramp began."""
+    """The version's share of the worker's workflows that have started since the ramp began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,13 @@ class Noticing:
     metric: str
     """The name of the metric."""
     half: Notice | None
-    """When half of the ramps have detected the bad version. Null if it becomes current first."""
+    """When half of the simulated ramps have detected the bad version. Null if the version becomes current
+    first."""
     most: Annotated[Notice | None, FieldName("nineOfTen")]
-    """When nine of ten ramps have detected the bad version. Null if it becomes current first."""
+    """When nine of ten simulated ramps have detected the bad version. Null if the version becomes current
+    first."""
     unnoticed: Ratio
-    """The share of ramps after which the bad version is current."""
+    """The share of simulated ramps in which the bad version becomes current."""
     is_allowed: bool = False
     """Whether the metric's limit allows this failure rate."""
 
@@ -111,22 +113,22 @@ class Assumptions:
     workflow_duration: Seconds
     """How long a pinned workflow runs."""
     startup: Seconds
-    """How long new pods take until they poll."""
+    """How long new pods take before they poll."""
     gate_duration: Seconds
     """How long the gate's workflows run."""
     gate_passes: bool
-    """Whether the gate's workflows complete. If not, they fail."""
+    """Whether the gate's workflows complete. If false, the workflows fail."""
     drainage_interval: Seconds
-    """How often Temporal counts the workflows of a draining version, and its grace period before the first
-    count."""
+    """How often Temporal checks a draining version for open workflows. The first check also waits this long.
+    """
     render_interval: Seconds
     """The time between two renders, each followed by a sync."""
     traffic: Annotated[Traffic | None, FieldRule.INTERNAL] = None
-    """How many workflows start, and how many of them fail on the target. None if not given."""
+    """The rate at which workflows start, and the target's failure rate. None if not given."""
 
     @property
     def starts_per_hour(self) -> Annotated[float | None, printed({"type": "number", "exclusiveMinimum": 0})]:
-        """How many workflows of each worker start in an hour. Null if not given."""
+        """How many workflows of each worker start per hour. Null if not given."""
         return self.traffic.starts_per_hour if self.traffic else None
 
     @property
@@ -140,17 +142,17 @@ class Event:
     """One event."""
 
     at: Seconds
-    """The time since the beginning, in seconds."""
+    """The time since the beginning of the simulation, in seconds."""
     happening: Annotated[Happening, FieldName("event")]
-    """The event. Found: the version exists at the beginning. TakenBack: its ramp ends because it is marked as
-    aborted. EndingBegun: its policy signals, cancels, moves or terminates its workflows. WorkflowsEnded: the
-    last workflow that is pinned to it ends."""
+    """The event. Found: the version exists at the beginning. TakenBack: the version's ramp ends because the
+    version is marked as aborted. EndingBegun: the policy signals, cancels, moves or terminates the version's
+    workflows. WorkflowsEnded: the last workflow that is pinned to the version ends."""
     build_id: str
     """The build ID of the version. Empty means unversioned workers."""
     says: Name
     """The event as a sentence."""
     percentage: Annotated[float | None, _PERCENTAGE] = None
-    """The version's changed share of new workflows, in percent. Null if it did not change."""
+    """The version's share of new workflows after the event, in percent. Null if the share did not change."""
     time: Annotated[datetime | None, _TIME] = None
     """The time of the event. Null if the simulation has no date."""
 
@@ -162,15 +164,17 @@ class Span:
     begin: Seconds
     """The beginning of the period, in seconds since the beginning of the simulation."""
     end: Annotated[timedelta | None, SECONDS]
-    """The end of the period, in seconds since the beginning of the simulation. Null if it does not end."""
+    """The end of the period, in seconds since the beginning of the simulation. Null if the period does not
+    end."""
     stage: Stage
-    """The state of the version in plain words. `no new workflows`: its pods poll, but it has no share."""
+    """The state of the version in words. `no new workflows` means that the version's pods poll, but the
+    version has no share of new workflows."""
     status: VersionStatus
     """The status in Temporal. NotRegistered: the version does not exist in Temporal."""
     percentage: Percentage
-    """The share of new workflows that it gets, in percent."""
+    """The version's share of new workflows, in percent."""
     replicas: int | None
-    """The replicas of its Deployment. Null if the spec does not set the number."""
+    """The replicas of the version's Deployment. Null if the spec does not set the replicas."""
 
     def covers(self, moment: timedelta) -> bool:
         """Whether the moment is in the period. The end is not part of the period."""
@@ -202,23 +206,23 @@ class WorkerTimeline:
     rollout: Rollout
     sunset: Sunset
     server_version: str
-    """The version of the Temporal server that is simulated."""
+    """The simulated version of the Temporal server."""
     outcome: Outcome
-    """The result. Settled: nothing is left to do. Waiting: the rollout waits for a person. Blocked: something
-    is wrong. Unfinished: the simulation was cut off."""
+    """The result. Settled: nothing is left to do. Waiting: the rollout waits for a person. Blocked: a problem
+    stops the rollout. Unfinished: the simulation stopped before the rollout ended."""
     because: Name
     """The reason for the outcome, as a sentence."""
     ends: Seconds
-    """The time of the last event, in seconds after the beginning."""
+    """The time of the last event, in seconds since the beginning of the simulation."""
     unchanged_since: timedelta
-    """The time of the last change of the rollout's phase or reason."""
+    """The time at which the rollout's phase or reason last changed."""
     events: tuple[Event, ...]
-    """The events, in order."""
+    """The events, in chronological order."""
     lanes: Annotated[tuple[Lane, ...], FieldName("versions")]
     """Every version that exists during the simulation, in order of appearance."""
     noticing: tuple[Noticing, ...] = ()
-    """How soon each metric of workflowFailures would detect a version with this failure rate. This varies by
-    chance from ramp to ramp. Empty without startsPerHour and failing."""
+    """How soon each workflowFailures metric would detect a version with this failure rate. The time varies
+    randomly from ramp to ramp. Empty without startsPerHour and failing."""
     notes: tuple[str, ...] = ()
     """Further assumptions, the plan's warnings, and the versions that are not removed."""
 
@@ -236,7 +240,7 @@ class WorkerTimeline:
 
     @property
     def most_replicas(self) -> int | None:
-        """The highest total number of replicas at one time. Null if unknown."""
+        """The highest total number of replicas at any time. Null if unknown."""
         spans = [span for lane in self.lanes if lane.build_id for span in lane.spans]
         sizes = [span.replicas for span in spans]
         if None in sizes:
@@ -253,10 +257,12 @@ class Timeline:
     """The simulation of a rollout: its events and their times."""
 
     begins: datetime | None
-    """When the simulation begins. Null if it has no date, so that only the offsets count."""
+    """When the simulation begins. Null if the simulation has no date, so that only relative times are known.
+    """
     is_usual: bool
-    """Whether it begins with a usual deploy (one earlier version is current) instead of a snapshot."""
+    """Whether the simulation begins with a typical deploy (one earlier version is current) instead of a
+    snapshot."""
     assumptions: Assumptions
-    """The assumptions, for values that neither the specs nor the snapshot contain. Times are in seconds."""
+    """The assumed values, which are neither in the specs nor in the snapshot. Times are in seconds."""
     workers: tuple[WorkerTimeline, ...]
     """The rollout of each worker, in the order of the specs."""

@@ -1,4 +1,4 @@
-"""Times (RFC 3339 in UTC) and durations in documents, and sums that do not exceed the calendar.
+"""Times (RFC 3339 in UTC) and durations in documents, and additions that do not overflow.
 
 Durations have Go's format: https://pkg.go.dev/time#ParseDuration.
 """
@@ -16,18 +16,19 @@ TIME_PATTERN = (
 """The pattern of a time in schemas: from 1970 to 2199, so that a time plus a delay never overflows."""
 
 SUCH_AS = "a time from 1970 to 2199 such as 2026-11-21T12:00:00Z"
-"""The end of a message about a time that does not match the pattern."""
+"""The end of the error message for a time that does not match the pattern."""
 _TIME = re.compile(TIME_PATTERN)
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
-"""A moment that never comes."""
+"""A time that is never reached."""
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _LONGEST_SECONDS = (2**63 - 1) / 1e9
-"""Go counts a duration in 64-bit nanoseconds, which is at most 292 years."""
+"""Go stores a duration as a 64-bit number of nanoseconds, which is at most 292 years."""
 _TOO_LONG = f"is too long: at most {int(_LONGEST_SECONDS / 3600)}h"
 LONGEST_DURATION = 100
-"""The most characters of a duration. Matching a longer text would need hundreds of times its memory."""
+"""The maximum number of characters in a duration. Matching a longer text could take hundreds of times the
+text's size in memory."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 DURATION_PATTERN = rf"^(-0|\+?(0|({_PART.pattern})+))$(?!\n)"
@@ -42,11 +43,11 @@ _SPOKEN_UNITS = {
 }  # fmt: skip
 
 
-@lru_cache  # several values of a document often have the same time
+@lru_cache  # a document often contains the same time several times
 def parse_time(text: str) -> datetime:
     """Parse a time such as `2026-11-21T12:00:00Z`.
 
-    Raises ValueError for any other text, even for a time without a zone.
+    Raises ValueError for any other text, including a time without a time zone.
     """
     if not _TIME.match(text):
         raise ValueError(text)
@@ -55,12 +56,12 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """The shortest text for the moment. It has microseconds only if they are not zero."""
+    """The time in its shortest form, with microseconds only if they are not zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def later(moment: datetime, length: timedelta) -> datetime:
-    """The moment plus the length, or FOREVER if that is beyond the calendar."""
+    """The moment plus the length, or FOREVER if the sum is too late for a `datetime`."""
     try:
         return moment + length
     except OverflowError:
@@ -71,7 +72,8 @@ def later(moment: datetime, length: timedelta) -> datetime:
 def parse_duration(text: str) -> timedelta:
     """Parse a duration such as `90s`, `1h30m` or `0`.
 
-    Raises ValueError for any other text, even for a negative duration. Its message suggests a valid one.
+    Raises ValueError for any other text, including a negative duration. If possible, the error message
+    suggests a valid duration.
     """
     if text in {"0", "+0", "-0"}:
         return timedelta()
@@ -94,7 +96,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def go_duration(text: str) -> str:
-    """Go's form of a duration in other words: `26h` for `1d 2h`, `48h` for `2 days`. Empty for other text."""
+    """A duration in words, converted to Go's format: `1d 2h` becomes `26h`. Empty for any other text."""
     seconds = _spoken_seconds(text)
     if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:
         return ""

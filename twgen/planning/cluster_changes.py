@@ -13,13 +13,17 @@ from twgen.versioning.names import attached_resource_name
 
 @dataclass(frozen=True, slots=True)
 class ReplicasChange:
-    """The replicas that a rollout sets. It then owns the field together with the client that applied it."""
+    """A rollout's change to the replicas.
+
+    The rollout becomes a field manager of the replicas, in addition to the client that applied them.
+    """
 
     deployment: str
     replicas: int
     because: str
     resource_version: str
-    """The Deployment's resource version: the write fails if an autoscaler has scaled it in the meantime."""
+    """The Deployment's resource version. The write fails if an autoscaler has scaled the Deployment in the
+    meantime."""
 
 
 class Condition(NamedTuple):
@@ -45,25 +49,25 @@ class AttachedInCluster:
     owners: frozenset[str]
     """The UIDs of the object's owners."""
     is_going: bool = False
-    """The object is being deleted, but a finalizer still holds it."""
+    """Whether the object is being deleted, but still exists because of a finalizer."""
     conditions: tuple[Condition, ...] = ()
 
 
 def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
-    """The replicas to set for autoscaled versions that lack pods, or whose autoscaler takes over.
+    """The replicas to set for autoscaled versions that need pods, or whose autoscaler takes over.
 
-    If the only field manager of `spec.replicas` stops applying the field, Kubernetes resets it to its
-    default: of five pods, only one would be left.
+    If the only field manager of `spec.replicas` stops applying the field, Kubernetes resets the field to its
+    default of one replica.
     """
     for version in worker.versions:
         live = version.live if version.replicas_are_external else None
         if not live or version.replicas is None or not version.protected:
             continue
         if not live.replicas and version.replicas:
-            # of all autoscalers, only KEDA scales up from zero
+            # KEDA is the only autoscaler that scales up from zero
             needed, because = version.replicas, "it is needed but has no pods"
         elif live.replicas == version.replicas and not live.replicas_are_external:
-            needed, because = live.replicas, "its autoscaler changes them from now on"
+            needed, because = live.replicas, "its autoscaler changes the replicas from now on"
         else:
             continue
         yield ReplicasChange(version.deployment, needed, because, live.resource_version)
@@ -75,28 +79,28 @@ class Owning(NamedTuple):
     item: AttachedInCluster
     deployment: str
     uid: str
-    """The UID of that Deployment."""
+    """The UID of the Deployment that should own the object."""
 
 
 class AttachedRecord(NamedTuple):
     """The objects that a rollout records on a Deployment for the next render, each as `Kind/name`."""
 
     added: frozenset[str] = frozenset()
-    """The objects that the rollout attached. The applied manifest might not name them."""
+    """The objects that the rollout attached. The applied manifest might not list these objects yet."""
     gone: frozenset[str] = frozenset()
-    """The objects that the rollout deleted. The applied manifest may still name them."""
+    """The objects that the rollout deleted. The applied manifest might still list these objects."""
 
     def adding(self, *names: str) -> "AttachedRecord":
         """The record to write before these objects are attached."""
         return AttachedRecord(self.added.union(names), self.gone.difference(names))
 
     def deleting(self, *names: str) -> "AttachedRecord":
-        """The record to write after these objects were deleted."""
+        """The record to write after these objects have been deleted."""
         return AttachedRecord(self.added.difference(names), self.gone.union(names))
 
 
 class Swap(NamedTuple):
-    """A swap deletes a version's objects that have lost their template, and creates their replacements."""
+    """Replaces a version's attached objects whose template no longer exists."""
 
     version: VersionPlan
     old: tuple[AttachedInCluster, ...]
@@ -104,17 +108,17 @@ class Swap(NamedTuple):
     following: tuple[AttachedResource, ...]
     """The templates of the objects to create."""
     before: AttachedRecord
-    """The record to write before the swap: if the commit is reverted, twgen must know the new objects."""
+    """The record to write before the swap. If the commit is reverted, twgen must know the new objects."""
     after: AttachedRecord
 
 
 def unowned(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[Owning]:
-    """The attached objects without an owner, because their Deployment had no UID when they were rendered.
+    """The attached objects that have no owner, because their Deployment had no UID when they were rendered.
 
-    This skips objects with a `when` that a sync applies, since only a render may set their owner. Argo CD
-    does not prune an object that has an owner, and a render can remove the owner first.
+    Objects with a `when` are skipped if a sync applies them, since only a render is allowed to set their
+    owner. Argo CD does not prune an object that has an owner, but a render can remove the owner first.
     """
     owners = {
         named: version.live
@@ -130,7 +134,7 @@ def unowned(
 
 
 def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> Iterator[Swap]:
-    """A swap for each version whose Deployment lists replaced objects, since no render deletes them."""
+    """A swap for each version whose Deployment lists replaced objects, which no render deletes."""
     for version in worker.versions:
         if version.live and version.replaced:
             names = {(item.kind, item.name) for item in version.replaced}
@@ -143,7 +147,7 @@ def swaps(worker: WorkerVersions, live_objects: Sequence[AttachedInCluster]) -> 
 
 
 def attached_record(version: VersionPlan) -> AttachedRecord:
-    """The record that a version's Deployment has now."""
+    """The current record on a version's Deployment."""
     live = version.live
     return AttachedRecord(frozenset(live.added), frozenset(live.gone)) if live else AttachedRecord()
 
@@ -151,7 +155,7 @@ def attached_record(version: VersionPlan) -> AttachedRecord:
 def resources_of(
     worker: WorkerVersions, version: VersionPlan, objects: Iterable[AttachedObject]
 ) -> Iterator[tuple[tuple[GroupKind, str], AttachedResource]]:
-    """The kind, the name and the template of each of these objects of a version."""
+    """The kind, name and template of each of the given objects of a version."""
     names = {item.name for item in objects}
     for resource in worker.spec.attached if names else ():
         name = attached_resource_name(worker.spec.name, resource.name, version.build_id)
@@ -162,11 +166,11 @@ def resources_of(
 def left_over(
     worker: WorkerVersions, live_objects: Iterable[AttachedInCluster], *, has_hook: bool = False
 ) -> Iterator[AttachedInCluster]:
-    """The attached objects that their version no longer needs in its present status, and that no sync prunes.
+    """The attached objects that a version no longer needs in its present status, and that no sync prunes.
 
-    Argo CD prunes neither objects with an owner nor, with driver Hook, objects that the hook's Job applies.
-    This skips objects without a template. `swaps` handles them if the Deployment names them; any other object
-    may belong to a person.
+    Argo CD does not prune objects that have an owner. With driver Hook, it does not prune objects that the
+    hook's Job applies either. Objects without a template are skipped: `swaps` handles the objects that the
+    Deployment lists, and other objects might belong to a person.
     """
     unwanted = {}
     for version in worker.versions:

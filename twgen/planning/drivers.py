@@ -1,6 +1,6 @@
-"""Chooses how the rollouts of a render are carried out, and which of several ticks checks a worker.
+"""Chooses the driver of a render's rollouts, and the tick that handles a worker if there are several ticks.
 
-Either all Jobs of a render are hooks or none is, since a hook delays the whole sync.
+Either all Jobs of a render are hooks or none are, since a hook delays the whole sync.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from twgen.planning.sentences import listed, spoken
 DRIVER = Rule("unusable-driver", "The operator's configuration does not support the chosen driver.")
 NEEDS_IMAGE = (
     "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
-    " rolls it out instead, say so in spec.driver of a RolloutPolicy"
+    " rolls it out instead, set spec.driver of a RolloutPolicy to None"
 )
 """Why a worker whose rollout is a Job cannot be rendered in Argo CD."""
 NEEDS_TICK = (
@@ -32,11 +32,11 @@ NEEDS_TICK = (
 
 
 def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
-    """Hook if a policy requests it, otherwise Job. Workers that no Job rolls out have no influence.
+    """Hook if a policy requests a hook, otherwise Job. Workers without a rollout Job are ignored.
 
-    A hook is never the default: if Argo CD (from 3.5 on) sees a commit while a sync is running, it may apply
-    the commit afterwards by self-heal, which runs no hooks. Raises InvalidInput if policies contradict each
-    other: a sync with a hook also waits for the Jobs of the other workers.
+    A hook is never the default: if Argo CD (from 3.5 on) sees a commit during a sync, it may apply the commit
+    by self-heal, which runs no hooks. Raises InvalidInput if policies contradict each other: a sync with a
+    hook also waits for the Jobs of the other workers.
     """
     hooks = [spec for spec in specs if spec.policy.driver is Driver.HOOK]
     if not hooks:
@@ -51,7 +51,7 @@ def rollout_driver(specs: Sequence[WorkerSpec]) -> Driver:
 
 
 def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tuple[Problem, ...]]:
-    """Apply driver Hook, which the operator chose, to the workers whose policy says Auto.
+    """Apply the operator's choice of driver Hook to the workers whose policy says Auto.
 
     If the rollout of one worker takes too long for a hook, all workers get tracked Jobs, with one warning.
     """
@@ -78,10 +78,10 @@ def with_hooks(specs: Sequence[WorkerSpec]) -> tuple[tuple[WorkerSpec, ...], tup
 def driver_of_render(
     specs: Sequence[WorkerSpec], caller: Caller, operator: Operator, *, leaves_none_out: bool
 ) -> Driver:
-    """Check that the rollouts have all that they need, then return the driver from `rollout_driver`.
+    """Check that the rollouts have everything that they need, then return the driver from `rollout_driver`.
 
-    Raises InvalidInput if a rollout has no manager identity. A rollout that lacks an image or tick is left to
-    people or CI; with `leaves_none_out`, it raises InvalidInput instead.
+    Raises InvalidInput if a rollout has no manager identity. If the image or the tick that a rollout needs is
+    missing, the rollout is left to people or CI; with `leaves_none_out`, it raises InvalidInput instead.
     """
     for spec in specs if leaves_none_out else ():
         if why := _why_not_driven(spec.policy.driver, operator):
@@ -100,7 +100,10 @@ def driver_of_render(
 
 
 def _why_not_driven(driver: Driver, operator: Operator) -> str:
-    """Why the cluster cannot roll out a worker. Empty if it can, or if a person or CI does."""
+    """Why the cluster cannot roll out a worker.
+
+    Empty if the cluster can, or if a person or CI rolls it out.
+    """
     if driver is Driver.TICK:
         return "" if operator.tick.rollouts else NEEDS_TICK
     return NEEDS_IMAGE if driver.has_job and not operator.rollout.image else ""
@@ -127,7 +130,7 @@ def warned_of_driver(worker: WorkerVersions, operator: Operator) -> WorkerVersio
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
     """Whether the rollouts of a render in Argo CD are tracked Jobs rather than hooks.
 
-    A policy may request Jobs even before the operator sets an image. Raises InvalidInput if policies
+    A policy can request Jobs even before the operator sets an image. Raises InvalidInput if policies
     contradict each other.
     """
     driven = [spec for spec in specs if spec.policy.driver.has_job]
@@ -142,7 +145,10 @@ def drivers_with_objects(operator: Operator) -> frozenset[Driver]:
 
 
 def _why_no_hook(spec: WorkerSpec) -> str:
-    """Why a sync should not wait for the rollout, such as steps longer than `holdFor`, or empty if it may."""
+    """Why a sync should not wait for the rollout, such as steps longer than `holdFor`.
+
+    Empty if the sync can wait.
+    """
     if spec.policy.driver is not Driver.AUTO:
         return "its RolloutPolicy has driver Job" if spec.policy.driver is Driver.JOB else ""
     if spec.rollout.strategy is Strategy.MANUAL:
@@ -159,14 +165,14 @@ def _why_no_hook(spec: WorkerSpec) -> str:
 def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
     """Whether, with driver Hook, the hook's Job applies this object.
 
-    If the sync applied it, the sync would wait until the autoscaler has metrics. Such an object is deleted
+    If the sync applied the object, it would wait until the autoscaler has metrics. Such an object is deleted
     only together with its owner.
     """
     return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
 
 
 _HOOK_COMES_WITHIN = timedelta(minutes=1)
-"""How long it may take from the change of an intent to the sync that runs its hook."""
+"""The maximum time from the change of an intent until the start of the sync that runs its hook."""
 
 
 def may_hook_come(changed: datetime, now: datetime) -> bool:
@@ -180,17 +186,17 @@ def hook_is_skipped(last_sync: LastSync) -> bool:
 
 
 class Shard(NamedTuple):
-    """One of several ticks that divide the workers of a cluster among them, by Temporal namespace.
+    """One of several ticks that divide the workers of a cluster among themselves, by Temporal namespace.
 
     Temporal rate-limits each namespace, so one tick handles all workers of a namespace.
     """
 
     number: int
-    """The index of the tick, from 0."""
+    """The index of the tick, counted from 0."""
     total: int
 
     def has(self, spec: WorkerSpec) -> bool:
-        """Whether this tick handles the worker. Exactly one tick does."""
+        """Whether this tick handles the worker. Exactly one tick handles each worker."""
         place = f"{spec.connection.host_port}/{spec.temporal_namespace}"
         digest = sha256(place.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.total == self.number

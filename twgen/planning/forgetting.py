@@ -1,4 +1,4 @@
-"""Selects the records of drained versions that can be deleted in Temporal."""
+"""Selects the records of drained versions that can be deleted from Temporal."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ _LONGEST_WAIT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class OldRecord:
-    """A version whose record may be deleted, unless workflows still need it."""
+    """A version whose record can be deleted, unless workflows still need the version."""
 
     build_id: str
     drained_for: timedelta
@@ -31,8 +31,8 @@ class OldRecord:
 def old_records(spec: WorkerSpec, world: WorkerWorld, now: datetime, keep: int) -> tuple[OldRecord, ...]:
     """The drained versions without pods, except the newest `keep`. The longest drained version comes first.
 
-    This skips a version if open workflows were counted on it. Raises NegativeAnswer if no cluster was read,
-    because any version may have pods then.
+    Versions with open workflows are skipped. Raises NegativeAnswer if no cluster was read, because then any
+    version might have pods.
     """
     if world.deployments is None:
         raise NegativeAnswer(
@@ -54,14 +54,14 @@ def records_to_forget(target: Target) -> tuple[OldRecord, ...]:
 
 
 class NextTry(NamedTuple):
-    """When twgen retries a failed deletion of a record."""
+    """When twgen retries the deletion of a record after a failure."""
 
     at: datetime
     wait: timedelta
 
     @classmethod
     def after(cls, before: "NextTry | None", now: datetime) -> "NextTry":
-        """The next try. The first wait is an hour, and each later one is twice as long, up to a day."""
+        """The next try. The first wait is an hour, and each later wait is twice as long, up to a day."""
         wait = min(before.wait * 2, _LONGEST_WAIT) if before else _TRIED_AGAIN_AFTER
         return cls(later(now, wait), wait)
 
@@ -69,7 +69,7 @@ class NextTry(NamedTuple):
 def without_workflows(
     records: Sequence[OldRecord], open_workflows: Mapping[str, int]
 ) -> tuple[OldRecord, ...]:
-    """The records for which no open workflow was counted."""
+    """The records of versions on which no open workflows were counted."""
     return tuple(record for record in records if open_workflows.get(record.build_id) == 0)
 
 
@@ -90,7 +90,7 @@ def _is_over(facts: VersionFacts) -> bool:
     # the record of a serverless version also contains how Temporal starts its workers
     is_serverless = facts.version is not None and facts.version.serverless
     is_needed = facts.is_target or facts.live or facts.terminating or is_serverless
-    # within the window, a rollback makes the version current again immediately
+    # within the rollback window, a rollback makes the version current again immediately
     kept_for = max(facts.both_delays, facts.spec.policy.rollback_window)
     return facts.drained_for is not None and facts.drained_for > kept_for and not is_needed
 

@@ -22,12 +22,12 @@ class Intervention:
     """The changes that a person's command makes to the target's metadata and to the traffic."""
 
     will: str
-    """Its effect in the imperative, such as `pause the rollout of v2`."""
+    """The command's effect in the imperative, such as `pause the rollout of v2`."""
     marks: Mapping[str, Any]
     """The metadata to write: values by key. The value False cancels an entry."""
     change: RoutingPlan | None = None
     ends: tuple[str, ...] = ()
-    """The workflow IDs of gates to terminate first."""
+    """The workflow IDs of gates to terminate before the change."""
     replays: bool = False
     """Whether the command restarts the replay."""
     goes_on: bool = False
@@ -35,10 +35,10 @@ class Intervention:
 
     @property
     def first_marks(self) -> Mapping[str, Any]:
-        """The metadata to write before the change, so that a rollout does not undo it.
+        """The metadata to write before the change, so that a rollout does not undo the change.
 
-        If the change gives the target traffic, the metadata is written last. It makes the rollout faster, so
-        none may remain if Temporal rejects the change.
+        If the change gives the target traffic, the metadata is written last. Such metadata speeds up the
+        rollout, so it must not remain if Temporal rejects the change.
         """
         return {} if self.change and self.change.build_id else self.marks
 
@@ -78,7 +78,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if queue := polling.missing_queue(target):
         lacks = f"it does not poll {queue}"
         if until := polling.polls_until(target):
-            waits = f"in {spoken(until - target.now)} the rollout continues without it"
+            waits = f"the rollout continues anyway in {spoken(until - target.now)}"
             raise refused(target, f"{lacks}, but {target.current} does; {waits}")
         will = f"{will}, although {lacks} of {target.current}"
     if failing := metrics_sentence(target.judgements, Verdict.FAILS):
@@ -91,7 +91,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
 
 def abort(target: Target) -> Intervention:
-    """End the target's ramp, until a person runs `twgen retry`."""
+    """End the target's ramp and stop its rollout until a person runs `twgen retry`."""
     _refuse_foreign_or_unknown(target)
     if target.is_current:
         raise refused(target, "it is current: to go back, commit the spec of an older version")
@@ -131,7 +131,7 @@ def retry(target: Target) -> Intervention:
 
 
 def pause(target: Target) -> Intervention:
-    """Stop all changes of traffic, until a person runs `twgen resume`."""
+    """Stop all traffic changes until a person runs `twgen resume`."""
     _refuse_foreign_or_unknown(target)
     if target.is_paused:
         raise refused(target, "it is already paused")
@@ -155,10 +155,10 @@ def resume(target: Target) -> Intervention:
 
 
 def retire(target: Target) -> Intervention:
-    """Send all new workflows to workers without a version, so that all versions drain.
+    """Send all new workflows to unversioned workers, so that all versions drain.
 
-    The metadata is written first. Without it, a rollout of the spec that is still in Git would bring the
-    traffic back. Only the target's metadata is changed, so a new build ID may get traffic again.
+    The metadata is written first. Without the metadata, a rollout of the spec that is still in Git would take
+    the traffic back. Only the target's metadata is changed, so a new build ID can get traffic again.
     """
     _refuse_foreign_or_unknown(target)
     if target.current is None:
@@ -188,7 +188,8 @@ def retire(target: Target) -> Intervention:
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
     """Raise OwnedBySomebodyElse if the traffic has changed between the decision and the claim.
 
-    Any client could change the traffic before the claim. After it, another manager may have made a claim.
+    Before the claim, any client could change the traffic. After the claim, another manager might have claimed
+    the worker.
     """
     before = decided_on.temporal.routing
     # a new update state is not new traffic: it says whether all task queues have received the last change
@@ -200,7 +201,7 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
-    """Whether the target, read again, has the change and the metadata that is written before it."""
+    """Whether a new read of the target shows the change and the metadata that is written before it."""
     metadata = (target.version.metadata or {}) if target.version else {}
     if any(metadata.get(key) != value for key, value in intervention.first_marks.items()):
         return False
@@ -208,7 +209,7 @@ def is_done(target: Target, intervention: Intervention) -> bool:
 
 
 def refuse_other_manager(target: Target) -> None:
-    """Raise OwnedBySomebodyElse if another manager owns the worker, unless the policy adopts from it."""
+    """Raise OwnedBySomebodyElse if another manager owns the worker, unless the policy adopts its workers."""
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: its manager is {target.temporal.manager_identity}, and you"
@@ -231,7 +232,7 @@ def refused(target: Target, because: str) -> NegativeAnswer:
 
 
 def _measured_from_now(target: Target, because: str = "") -> dict[str, Any]:
-    """The metadata that makes earlier measurements invalid, because a person let the rollout continue."""
+    """The metadata that invalidates earlier measurements, because a person let the rollout continue."""
     is_measured = target.spec.policy.analysis and target.ramp
     return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 

@@ -1,4 +1,4 @@
-"""Decides about the owners of workers and Deployments: claims, releases, and refusals of foreign workers."""
+"""Decides about the owners of workers and Deployments: claims, releases, and refusals for other owners."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,8 +15,8 @@ from twgen.versioning.build_ids import may_be_ours
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
     """The manager identity that the plan of a worker assumes.
 
-    For a person at a terminal, this is the identity on the live Deployments, so that their own Argo CD does
-    not count as another manager.
+    For a person at a terminal, this is the identity on the live Deployments, so that the person's own Argo CD
+    does not count as another manager.
     """
     if caller.is_person and not spec.policy.identity:
         carried = {live.identity for live in world.deployments or () if live.identity}
@@ -51,7 +51,7 @@ def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None
 
 
 def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
-    """A warning for each object that owns live Deployments: Kubernetes deletes them together with it."""
+    """A warning for each object that owns live Deployments: Kubernetes deletes its Deployments with it."""
     owned = [live for live in world.deployments or () if not live.terminating]
     for owner in sorted({owner for live in owned for owner in live.owners}):
         names = sorted(live.name for live in owned if owner in live.owners)
@@ -73,7 +73,7 @@ def cluster_warnings(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
 
 
 def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
-    """The manager of a worker after this identity claims it from `owner`, which is empty for no manager.
+    """The worker's manager after this identity claims the worker from `owner` (empty for no manager).
 
     Raises NegativeAnswer if there is nothing to claim, OwnedBySomebodyElse if the worker has another manager.
     """
@@ -87,7 +87,7 @@ def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
 
 
 def released(world: WorkerWorld, identity: str) -> str:
-    """The manager of a worker after this identity releases it: always empty.
+    """The worker's manager after this identity releases the worker, which is always empty.
 
     Raises the same errors as `claimed`.
     """
@@ -98,7 +98,7 @@ def released(world: WorkerWorld, identity: str) -> str:
 
 
 def manager_of(world: WorkerWorld) -> str:
-    """The manager of a worker, or empty. Raises NegativeAnswer if Temporal does not know the worker."""
+    """The worker's manager, empty if none. Raises NegativeAnswer if Temporal does not know the worker."""
     if not world.temporal:
         raise NegativeAnswer(f"{world.name}: Temporal does not know it: none of its workers has polled")
     return world.temporal.manager_identity
@@ -110,10 +110,10 @@ def managed_by(manager: str) -> str:
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    """The warnings about our own Deployments of workers that no spec names any more."""
+    """Warnings about Deployments with our identity whose worker is no longer in any spec."""
     specified = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
-    # a spec without a Deployment may be of a renamed worker, whose old identity a person does not know
+    # a worker without a Deployment may have been renamed, and a person does not know its old identity
     anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get(spec.key):

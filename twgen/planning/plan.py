@@ -24,7 +24,7 @@ from twgen.planning.versions.warnings import uncounted_versions, unused_patches,
 
 
 class VersionsPlan(NamedTuple):
-    """The plan for the versions of every worker. A render needs no more."""
+    """The plan for the versions of every worker. A render needs only this part of the plan."""
 
     workers: tuple[WorkerVersions, ...]
     warnings: tuple[str, ...]
@@ -33,7 +33,8 @@ class VersionsPlan(NamedTuple):
 def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> VersionsPlan:
     """The plan for every worker's versions.
 
-    Raises StateUnavailable if the world lacks a worker, OwnedBySomebodyElse if a Deployment is foreign.
+    Raises StateUnavailable if a worker was not read, and OwnedBySomebodyElse if a Deployment has another
+    owner.
     """
     workers = []
     for spec, own_world in _with_worlds(specs, world, caller):
@@ -76,7 +77,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
 
 
 def with_differences(plan: Plan) -> Plan:
-    """Add to the plan the fields that differ between each new target and the current version, for people."""
+    """Add the fields that differ between each new target and the current version, to be shown to people."""
     workers = (replace(worker, differs=differing_fields(worker.versions)) for worker in plan.workers)
     return replace(plan, workers=tuple(workers))
 
@@ -84,8 +85,8 @@ def with_differences(plan: Plan) -> Plan:
 def with_pod_warnings(worker: WorkerVersions) -> WorkerVersions:
     """The versions, with warnings about live pod templates that do not match their own hash.
 
-    If the field managers are unknown, this check costs as much as the rest of the render, so only a strict
-    render makes it.
+    If the field managers are unknown, this check costs as much as the rest of the render, so only strict
+    renders make this check.
     """
     return worker.warned(warnings_about_pods(worker.versions))
 
@@ -98,13 +99,13 @@ def _uncounted(worker: WorkerVersions, world: World, now: datetime) -> Iterator[
 
 def _warnings(workers: Sequence[WorkerVersions], world: World, caller: Caller) -> tuple[str, ...]:
     """The warnings that are not about a single worker."""
-    # a Job knows only its own worker, but the policy may be for several
+    # a Job knows only its own worker, but the policy may cover several workers
     of_patches = () if caller.drives else unused_patches(workers)
     return (*left_behind([worker.spec for worker in workers], world, caller), *of_patches)
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
-    """The world of one worker. Raises StateUnavailable if Temporal was not read for it."""
+    """The state of one worker. Raises StateUnavailable if the worker was not read from Temporal."""
     own_world = world.workers.get(spec.key)
     if not own_world or not own_world.temporal_was_read:
         raise StateUnavailable(
@@ -117,7 +118,10 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
 def _with_worlds(
     specs: Sequence[WorkerSpec], world: World, caller: Caller
 ) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
-    """Each worker with its world. Raises OwnedBySomebodyElse if any of the workers has another owner."""
+    """Each worker's spec with the worker's state.
+
+    Raises OwnedBySomebodyElse if any of the workers has another owner.
+    """
     paired = [(spec, worker_world(spec, world)) for spec in specs]
     for spec, own_world in paired:
         refuse_foreign(spec, own_world, caller)

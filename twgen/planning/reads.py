@@ -25,10 +25,11 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
-"""A server checks every few minutes whether a version has drained, but its list may lack the result."""
+"""A server checks every few minutes whether a version has drained, but its list of versions might not show
+the result."""
 
 _MOST_LEFT_OVERS = 10
-"""Git is searched for at most this many unneeded versions."""
+"""twgen searches Git for at most this many versions that are no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +37,45 @@ class Reads:
     """The facts that must still be read about a worker once its versions are known."""
 
     open_workflows: frozenset[str]
-    """The versions whose open pinned workflows must be counted, by build ID."""
+    """The build IDs of the versions whose open pinned workflows must be counted."""
     auto_upgrade_workflows: tuple[str, ...] = ()
-    """The versions whose open auto-upgrade workflows must be counted, since a rollback moves them."""
+    """The build IDs of the versions whose open auto-upgrade workflows must be counted, since a rollback moves
+    these workflows."""
     task_queues: frozenset[TaskQueue] = frozenset()
     """The task queues whose pollers must be read."""
     tasks_of: tuple[tuple[str, TaskQueue], ...] = ()
-    """The current version and the task queues that it polls and the target does not: they may have tasks."""
+    """The task queues that the current version polls but the target does not, each with the current build ID.
+    These task queues might have tasks."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
-    """The target's gate workflows to read, as task queue and workflow ID, or None if none matters."""
+    """The target's gate workflows to read, as task queue and workflow ID, or None if no gate matters."""
     metrics: tuple[Metric, ...] = ()
     """The metrics that must be measured on the ramping target."""
     measured_since: datetime | None = None
     """When measuring began, or None if nothing is measured."""
     worker_deployments: bool = False
-    """Whether to list the namespace's Worker Deployments: it may be full, or contain a misspelled name."""
+    """Whether to list the namespace's Worker Deployments: the namespace may be full, or contain a misspelled
+    name."""
     other_workers: bool = False
-    """Whether to search for pollers that may be this worker under another name."""
+    """Whether to search for pollers that might be this worker under a wrong name."""
     task_queue_of_variables: TaskQueue | None = None
-    """The task queue in the variables of the containers, if its other pollers must be read."""
+    """The task queue from the containers' environment variables, if its other pollers must be read."""
     pods_of: tuple[LiveDeployment, ...] = ()
-    """The Deployments whose Pods must be read: none of their pods is available, or none polls yet."""
+    """The Deployments whose Pods must be read, because no pod is available or no pod polls yet."""
     replay: bool = False
     """Whether to read the state of the target's replay."""
     held: tuple[str, ...] = ()
-    """The build IDs of draining versions with pods: people want to see which workflows keep them running."""
+    """The build IDs of draining versions with pods. People want to see which workflows keep these versions
+    running."""
 
 
 def versions_to_describe(
     spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool
 ) -> tuple[str, ...]:
-    """The build IDs of the versions to describe by name, because Temporal's list of versions is not enough.
+    """The build IDs of the versions to describe one by one, because Temporal's version list is not enough.
 
-    The list may be out of date: it may lack a live version, which would then be scaled down as unknown, or
-    have an old drainage status. With `for_routing`, the result includes versions whose metadata and task
-    queues affect traffic, or the policy's actions on workflows.
+    The list may be out of date. For example, it may lack a live version, which would then be scaled down as
+    unknown, or contain an old drainage status. With `for_routing`, the result includes versions whose
+    metadata and task queues affect traffic, or the policy's actions on workflows.
     """
     if not world.temporal:
         return ()
@@ -88,7 +93,7 @@ def further_reads(
 ) -> Reads:
     """The reads to make once the versions are known.
 
-    Without `for_routing`, only the reads that may show that a version is still needed.
+    Without `for_routing`, the result contains only the reads that can show that a version is still needed.
     """
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
@@ -132,9 +137,9 @@ def further_reads(
 def gate_runs_to_read(target: Target) -> tuple[tuple[str, str], ...] | None:
     """The task queue and workflow ID of each gate that must be read, or None if no decision needs them.
 
-    If a known run has another workflow type, the ID belongs to the next attempt.
+    If a known run of another workflow type uses a workflow ID, the next attempt's ID is read.
     """
-    # a rollback needs no gates, but reads them: its window may be over when the plan is made
+    # a rollback needs no gates, but its window may end before the plan is made, so gates are read anyway
     gates = () if target.is_current else gates_up_to(target, target.next_percentage)
     names = tuple((on_queue.task_queue, on_queue.workflow_id) for on_queue in on_queues(target, gates))
     return names if gates else None
@@ -188,9 +193,10 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
 
 
 def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The newest unneeded versions, whose Deployments may still exist if the cluster was not read.
+    """The newest versions that are no longer needed but may still have Deployments, as no cluster was read.
 
-    twgen searches Git for only a few, since each costs time in every render for as long as Temporal lists it.
+    twgen searches Git for only a few of these versions, since each version costs time in every render for as
+    long as Temporal lists it.
     """
     if world.deployments is not None or HistorySource.GIT not in spec.policy.history:
         return frozenset()
@@ -219,7 +225,7 @@ def _is_stale(version: Version, now: datetime) -> bool:
 
 
 def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
-    # Temporal's drainage check may miss a workflow that was pinned to one of these versions from its start
+    # Temporal's drainage check may miss a workflow that started pinned to one of these versions
     deployed = {spec.build_id, *(deployment.build_id for deployment in world.deployments or ())}
     return {
         version.build_id
@@ -240,10 +246,10 @@ class Unread(NamedTuple):
     """A worker that could not be read."""
 
     address: str
-    """The address of its Temporal."""
+    """The address of the worker's Temporal server."""
     why: str
     is_busy: bool = False
-    """Whether the server rate-limited the call, so that a later try may succeed."""
+    """Whether the server rate-limited the call, so that a later attempt may succeed."""
     is_late: bool = False
     """Whether the server did not respond in time."""
 
@@ -255,7 +261,7 @@ def unread_error(unread: Sequence[Unread]) -> TwgenError:
 
 
 def unread_lines(unread: Iterable[Unread]) -> list[str]:
-    """Why workers were not read. Workers of one server with the same failure share a line."""
+    """The reasons why workers were not read. Workers of one server with the same failure share a line."""
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in unread:
         alike[one.address, _OF_ONE_WORKER.sub("", one.why)].append(one.why)

@@ -19,29 +19,29 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
-"""The shortest time to the next refresh of an application if the last one changed nothing."""
+"""The shortest time until an application's next refresh if the last refresh changed nothing."""
 _SHORTEST_PAUSE = timedelta(seconds=30)
 """The shortest time between two refreshes of an application, so that Argo CD can apply the first render."""
 MOST_A_MINUTE = 20
-"""The maximum number of refreshes per minute in total, because each one renders a whole application."""
+"""The maximum total number of refreshes per minute, because each refresh renders a whole application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """The longest pause after refreshes that changed nothing."""
 _DOUBLED = 8
-"""The maximum number of doublings of a pause: the result exceeds the longest pause without an overflow."""
+"""The maximum number of times that a pause is doubled. More doublings could overflow."""
 _REFRESHES_WITHIN = timedelta(minutes=10)
-"""Argo CD should carry out a refresh within this time of the request: a render may take minutes."""
+"""Argo CD should carry out a refresh within this time of the request. A render can take minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
 """The shortest time from the end of a Job until another Job may replace it."""
 RERUN_PAUSE_OF_TICK = timedelta(minutes=1)
-"""The shortest time from the end of tick's rollout of a worker until its next one."""
+"""The shortest time between the end of tick's rollout of a worker and the start of its next rollout."""
 
 
 def plan_hash(worker: WorkerVersions) -> str:
-    """A SHA-256 in hex digits, which changes whenever new facts change the worker's manifests.
+    """A SHA-256 hash in hex digits, which changes whenever new facts change the worker's manifests.
 
-    It does not cover the content of a version's manifest, on which Git and the live objects already agree,
-    nor data that no manifest contains, such as the reason for keeping a version. It covers the UID of a
-    Deployment that owns attached objects.
+    The hash does not cover the content of a version's manifest, because Git and the live objects already
+    agree on that content. It does not cover data that no manifest contains either, such as the reason for
+    keeping a version. It covers the UID of a Deployment that owns attached objects.
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     by_status = any(resource.when for resource in worker.spec.attached)
@@ -52,7 +52,7 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
-            # without a Deployment, a render that reads the cluster omits it; any other renders it at zero
+            # without a Deployment, renders that read the cluster omit the version; others render it at zero
             version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
             *((version.attached, version.leaving) if by_status or version.replaced else ()),
@@ -64,7 +64,7 @@ def plan_hash(worker: WorkerVersions) -> str:
 
 
 def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
-    """The versions of one worker in each render that is possible in the world of its plan.
+    """The versions of one worker, once for each kind of render that is possible in the present state.
 
     A render may or may not read the cluster, and may or may not have a ledger with the live Deployments.
     """
@@ -77,19 +77,19 @@ def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator
 
 
 class Rendered(NamedTuple):
-    """The plan hashes of one worker, from Argo CD's last render and from a render now."""
+    """The plan hashes of one worker, from Argo CD's last render and from a new render."""
 
     worker: str
     application: str
-    """The name in Argo CD's tracking IDs: `name`, or `namespace_name` outside Argo CD's own namespace."""
+    """The name in Argo CD's tracking IDs: `name`, or `namespace_name` outside Argo CD's namespace."""
     stamped: str
-    """The plan hash of the applied intent, or empty if it has none."""
+    """The plan hash of the applied intent, or empty if the intent has no plan hash."""
     wanted: frozenset[str]
     """The plan hashes that a render could have now."""
 
 
 class RenderedBy(StrEnum):
-    """Whether the application that an intent names renders this intent."""
+    """Whether the application that is named in an intent renders the intent."""
 
     APPLICATION = "Application"
     APPLICATION_BEFORE = "ApplicationBefore"
@@ -97,12 +97,12 @@ class RenderedBy(StrEnum):
 
 
 def rendered_by(status: str, *, requires_pruning: bool) -> RenderedBy:
-    """Whether the application that an intent names renders it, by the intent's state in that application.
+    """Whether the application that is named in an intent renders the intent, according to Argo CD.
 
-    This is checked because anyone can write an intent that names an application. `status` is empty if the
-    intent is not among the resources of the application.
+    This is checked because anyone can write an intent that names an application. `status` is the intent's
+    state in the application. It is empty if the intent is not among the resources of the application.
     """
-    # after a failed render, Argo CD knows neither the objects of the render nor those to prune
+    # after a failed render, Argo CD knows neither the rendered objects nor the objects to prune
     if status == "Unknown" or (status and not requires_pruning):
         return RenderedBy.APPLICATION
     return RenderedBy.APPLICATION_BEFORE if requires_pruning else RenderedBy.NOBODY_KNOWN
@@ -113,19 +113,19 @@ class ApplicationState(NamedTuple):
 
     is_syncing: bool
     render_error: str
-    """twgen's error in the last render, as Argo CD reports it, or empty if there was none."""
+    """twgen's error in the last render, as Argo CD reports the error, or empty if there was no error."""
     rendered: Mapping[str, str] = MappingProxyType({})
     """The known plan hashes of the last render, by worker, whether the render was applied or not."""
     may_wait: bool = True
     """Whether the last render might not be applied yet."""
     asked_since: datetime | None = None
-    """When a refresh was requested that Argo CD has not done yet. None if there is none, or if unknown."""
+    """When a pending refresh was requested. None if no refresh is pending, or if unknown."""
 
 
 def not_refreshed(asked_since: datetime | None, now: datetime) -> str:
-    """The problem if Argo CD no longer refreshes an application. Empty if it does, or if this is unknown.
+    """The problem if Argo CD no longer refreshes an application. Otherwise empty.
 
-    Argo CD then still shows the last state of the application, such as Synced, but applies no commit.
+    Argo CD then still shows the application's last state, such as Synced, but applies no commit.
     """
     if asked_since is None or now - asked_since < _REFRESHES_WITHIN:
         return ""
@@ -137,9 +137,9 @@ class Refresh(NamedTuple):
 
     because: str
     outdated: frozenset[Rendered] = frozenset()
-    """The workers whose manifests the refresh should change. Empty if it repeats a render that failed."""
+    """The workers whose manifests the refresh should change. Empty if the refresh repeats a failed render."""
     at: datetime | None = None
-    """The time of the request, or None if there was no request yet."""
+    """The time of the request, or None if no refresh has been requested yet."""
     in_vain: int = 0
     """The number of earlier, identical requests that changed nothing."""
 
@@ -147,14 +147,14 @@ class Refresh(NamedTuple):
 def due_refresh(
     workers: Iterable[Rendered], state: ApplicationState, last: Refresh | None, now: datetime
 ) -> Refresh | None:
-    """The hard refresh that an application needs now, if any. `last` is the previous one.
+    """The hard refresh that an application needs now, if any. `last` is the previous refresh.
 
-    During a sync there is none, because it would change the manifests of that sync. If the last render is
-    correct but not applied, a person or a sync window delays it, and a refresh would not help. If the last
-    render is outdated, it must be replaced before it is applied.
+    No refresh is due during a sync, because the refresh would change the manifests of the sync. If the last
+    render is correct but not applied, a person or a sync window delays the sync, and a refresh would not
+    help. If the last render is outdated, it must be replaced before it is applied.
 
-    A refresh may change nothing, since tick does not know, for example, which versions the ledger has. Then
-    the next one comes after a pause, which doubles each time.
+    A refresh can change nothing, for example because tick does not know which versions are in the ledger. The
+    next refresh then comes after a pause, which doubles each time.
     """
     since = now - last.at if last and last.at else None
     if state.is_syncing or not pause_is_over(since, _SHORTEST_PAUSE):
@@ -177,20 +177,20 @@ def due_refresh(
 
 
 def pause_is_over(since: timedelta | None, pause: timedelta) -> bool:
-    """Whether a pause is over. `since` is the time since it began, or None if it never began.
+    """Whether a pause is over. `since` is the time since the pause began, or None if it never began.
 
-    It is also over if it begins further in the future than it lasts, because then the clock was set back.
+    If a pause begins further in the future than its length, the clock was set back, and the pause is over.
     """
     return since is None or not -pause < since < pause
 
 
 def within_a_minute(made: Iterable[datetime], now: datetime) -> list[datetime]:
-    """The moments that count towards the limit of refreshes per minute."""
+    """The times that count towards the limit of refreshes per minute."""
     return [at for at in made if not pause_is_over(now - at, timedelta(minutes=1))]
 
 
 def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str, Refresh]:
-    """The refreshes that still delay the next refresh of their application."""
+    """The refreshes that still delay the next refresh of an application."""
     pause = 2 * _LONGEST_PAUSE
     return {key: it for key, it in requested.items() if it.at and not pause_is_over(now - it.at, pause)}
 
@@ -198,7 +198,8 @@ def kept_refreshes(requested: Mapping[str, Refresh], now: datetime) -> dict[str,
 def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
     """Whether Argo CD's last render must be read too. `due` is based only on the applied objects.
 
-    A render that was not applied yet may be correct although the applied one is outdated, or the reverse.
+    A render that has not been applied yet can be correct while the applied render is outdated, or the
+    reverse.
     """
     if due:
         return bool(due.outdated)
@@ -206,9 +207,9 @@ def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime, driver: Driver) -> bool:
-    """Whether a rollout that has ended has work again, and would not fail for the same reason again.
+    """Whether a rollout that has ended has work again and would not fail for the same reason again.
 
-    A target that has all traffic but does not serve needs a person, not a rollout.
+    A target that has all traffic but is not serving needs a person, not a rollout.
     """
     routing = plan.routing
     is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING

@@ -1,4 +1,4 @@
-"""Decides which requests a rollout accepts, and how it answers the others."""
+"""Decides which requests a rollout accepts, and how it answers the refused requests."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -24,14 +24,14 @@ _WITHOUT_OPTIONS = {
     Verb.ABORT: interventions.abort,
     Verb.RETRY: interventions.retry,
 }
-"""The commands that have no options, by the verb of a request."""
+"""The commands that have no options, by the verb of the request."""
 _ENDED = {RoutingReason.ABORTED, RoutingReason.ROLLOUT_ENDED, RoutingReason.INVALID_INTENT}
 
 
 def decided(
     request: Request, pending: PendingRequest, target: Target, permitted: Collection[Verb]
 ) -> Intervention | Answer:
-    """The changes that a pending request makes, or its final answer if it makes none."""
+    """The changes that a pending request makes, or its final answer if it makes no changes."""
     answer = pending.answer_to_it
     # a request that slows a rollout does no harm if it is carried out twice
     if pending.wrong and not request.verb.slows:
@@ -50,9 +50,9 @@ def decided(
 def refused_after_abort(
     request: Request, others: Sequence[PendingRequest], target: Target
 ) -> list[tuple[PendingRequest, Answer]]:
-    """The refusals of all other pending requests, if this one is an abort of the target.
+    """The refusals of all other pending requests, if this request is an abort of the target.
 
-    The order of the requests is unknown, so none of the others may undo the abort.
+    The order of the requests is unknown, so no other request is allowed to undo the abort.
     """
     if (request.verb, request.target) != (Verb.ABORT, target.build_id):
         return []
@@ -62,9 +62,9 @@ def refused_after_abort(
 
 
 def requested(request: Request, target: Target, permitted: Collection[Verb]) -> Intervention:
-    """The changes that a request makes, by the rules of the command with the same name.
+    """The changes that a request makes, according to the rules for the command with the same name.
 
-    Raises NegativeAnswer or OwnedBySomebodyElse if the request is refused, with the reason as the message.
+    Raises NegativeAnswer or OwnedBySomebodyElse if the request is refused. The message says why.
     """
     if why := _no_longer_counts(request, target.build_id, target.now):
         raise refused(target, why)
@@ -82,15 +82,15 @@ def requested(request: Request, target: Target, permitted: Collection[Verb]) -> 
 
 
 def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
-    """Why a request has the wrong target or has expired, or empty if it still counts.
+    """Why a request has the wrong target or has expired, or empty if the request still counts.
 
-    A request with a time far in the future is refused too, since it would expire too late.
+    A request with a time far in the future is also refused, since it would expire too late.
     """
     if request.target != target:
         return f"the request is for {request.target}, which is no longer the target"
     age = now - request.at
     if age >= request.verb.counts_for:
-        return f"the request is {spoken(age, 1)} old, so it no longer counts: make a new request"
+        return f"the request is {spoken(age, 1)} old, so it has expired: make a new request"
     if -age >= request.verb.counts_for:
         return (
             f"the request is dated {spoken(-age, 1)} in the future: correct the clock, and make a new request"
@@ -99,12 +99,12 @@ def _no_longer_counts(request: Request, target: str, now: datetime) -> str:
 
 
 def not_permitted(verb: Verb) -> str:
-    """The reason for the refusal of a request that the operator does not permit."""
+    """The reason for refusing a request that the operator does not permit."""
     return f"`rollout.requests` of the OperatorConfig does not permit {verb} by request"
 
 
 def taken(request: Request, intervention: Intervention, target: Target) -> Answer:
-    """The answer to write before a request is carried out. With it, another process can check the outcome."""
+    """The answer to write before a request is carried out, so that another process can check the outcome."""
     change = intervention.change
     gets_all = change is not None and (change.percentage is None or target.is_current)
     share = ALL_TRAFFIC if gets_all else change.percentage if change else None
@@ -113,23 +113,23 @@ def taken(request: Request, intervention: Intervention, target: Target) -> Answe
 
 
 def after_interruption(answer: Answer, target: Target) -> Answer | None:
-    """The final answer to a request that was interrupted, or None if it may be carried out again.
+    """The final answer to a request that was interrupted, or None if it can be carried out again.
 
-    The conflict token changes with the traffic, so no step is taken twice. A Resume or Retry must not undo a
-    later pause or abort. This compares no times, because the clocks of two people may differ.
+    The conflict token changes with the traffic, so that no step is taken twice. A Resume or Retry must not
+    undo a later pause or abort. Times are not compared, because the clocks of two people may differ.
     """
     continues = answer.request.verb in {Verb.RESUME, Verb.RETRY} and answer.request.target == target.build_id
     if continues and not set(_stops(target)) <= set(answer.stops):
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: it has been stopped again since then")
     if answer.request.verb is Verb.PROMOTE and answer.request.target != target.build_id:
-        why = f"it is unknown whether this was done before {target.build_id} became the target"
+        why = f"it is unknown whether this request was carried out before {target.build_id} became the target"
         return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
     if answer.request.verb is not Verb.PROMOTE or target.temporal.conflict_token == answer.conflict_token:
         return None
     share = rounded_percentage(shares(target.temporal.routing).get(target.build_id, 0))
     if answer.percentage is not None and rounded_percentage(answer.percentage) == share:
         return ended(answer, AnswerState.DONE)
-    why = f"the traffic changed while this was carried out; its share is {plain_percentage(share)}% now"
+    why = f"the traffic changed in the meantime; the target's share is {plain_percentage(share)}% now"
     return ended(answer, AnswerState.REFUSED, f"{answer.message}: {why}")
 
 
@@ -139,7 +139,7 @@ def _stops(target: Target) -> tuple[str, ...]:
 
 
 def is_in_effect(request: Request, target: Target) -> bool:
-    """Whether a request has nothing left to change, for any reason. Never true for a promotion."""
+    """Whether a request has nothing left to change, for any reason. A promotion always has something left."""
     if request.target != target.build_id or not target.is_registered:
         return False
     match request.verb:
@@ -157,12 +157,12 @@ def is_in_effect(request: Request, target: Target) -> bool:
 
 
 def ended(answer: Answer, state: AnswerState, message: str = "") -> Answer:
-    """The final answer to a request. Without a new message, it keeps the earlier one."""
+    """The final answer to a request. By default, the answer keeps the earlier message."""
     return Answer(answer.request, state, message or answer.message)
 
 
 def refused_at_once(status: RolloutStatus, request: Request) -> str:
-    """Why the status of the rollout already rules out a new request, or empty if a Job may accept it."""
+    """Why the rollout's status already rules out a new request, or empty if a Job may accept the request."""
     if request.target != status.target:
         return f"its target is {status.target} now"
     if why := _refused_by_state(status, request.verb):
@@ -172,12 +172,12 @@ def refused_at_once(status: RolloutStatus, request: Request) -> str:
 
 
 def same_that_waits(status: RolloutStatus, request: Request) -> Request | None:
-    """A pending request for the same change, or None."""
+    """A pending request for the same change, or None if there is no such request."""
     return next((each for each in _waiting(status, request.at) if each.asks_for == request.asks_for), None)
 
 
 def _waiting(status: RolloutStatus, now: datetime) -> list[Request]:
-    """The pending requests that still count."""
+    """The pending requests that have not expired and refer to the present target."""
     requests = filter(None, (pending.waiting for pending in status.pending))
     return [each for each in requests if not _no_longer_counts(each, status.target, now)]
 
@@ -199,19 +199,19 @@ def _refused_by_state(status: RolloutStatus, verb: Verb) -> str:
     if verb is Verb.ABORT and status.reason == RoutingReason.ABORTED and not _may_be_retried(status):
         return f"{status.target} is already aborted"
     if verb is Verb.PAUSE and not needs_a_rollout(status.phase, status.reason):
-        return f"its traffic does not move: {status.message}"
+        return f"its traffic is not moving: {status.message}"
     return ""
 
 
 def _may_be_retried(status: RolloutStatus) -> bool:
-    """Whether a Retry is pending, or was done so recently that the status does not show it yet."""
+    """Whether a Retry is pending, or was done so recently that the status does not show the Retry yet."""
     newest = status.answers[0] if status.answers else None
     is_done = newest is not None and newest.request.verb is Verb.RETRY and newest.state is AnswerState.DONE
     return is_done or any(pending.waiting for pending in status.pending)
 
 
 def offered(status: RolloutStatus) -> tuple[Verb, ...]:
-    """The requests that make sense now. The page and Argo CD show them as buttons."""
+    """The requests that make sense now. The dashboard and Argo CD show these requests as buttons."""
     if not status.resource_version or status.phase is Phase.SETTLED:
         return ()
     # only an abort may be requested while another request is pending
@@ -230,7 +230,10 @@ def offered(status: RolloutStatus) -> tuple[Verb, ...]:
 
 
 def advised(status: RolloutStatus) -> Verb | None:
-    """The request that makes a rollout continue, or None if it needs no person or accepts no such request."""
+    """The request that makes a rollout continue.
+
+    None if the rollout needs no person, or if it does not accept the request.
+    """
     continues = {Verb.RESUME, Verb.RETRY}
     if status.reason in {RoutingReason.UNTIL_PROMOTED, RoutingReason.MANUAL}:
         continues.add(Verb.PROMOTE)
@@ -238,7 +241,10 @@ def advised(status: RolloutStatus) -> Verb | None:
 
 
 def refused_without_job(request: Request, status: RolloutStatus, now: datetime, driver: Driver) -> str:
-    """Why no Job will accept a request, if none runs now. Empty if a restarted Job would accept it."""
+    """Why no Job will accept a request while no Job is running.
+
+    Empty if a restarted Job would accept the request.
+    """
     if driver is Driver.NONE:
         command = f"twgen {request.verb.lower()} PATH"
         return f"its policy has driver None, so no Job carries out requests: run `{command}`"

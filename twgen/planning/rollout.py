@@ -1,4 +1,4 @@
-"""The steps of a rollout: its next write, whether it is over, when to check again, and its status."""
+"""The steps of a rollout: its next write, its end, the time of its next check, and its status."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,27 +22,28 @@ from twgen.planning.version_status import ALL_TRAFFIC, stay_began
 from twgen.versioning.names import Mark, MarkKey, write_mark
 
 FAILED_LOOK = timedelta(seconds=5)
-"""The time from a failed check until the next one."""
+"""The time between a failed check and the next check."""
 
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
 LONGEST_BLIND = timedelta(minutes=5)
-"""During a pause, the longest time without a full check: the conflict token does not show every change."""
+"""The longest time without a full check during a pause, because the conflict token does not show every
+change."""
 _UNTIL_READY = timedelta(seconds=10)
 _OVERDUE = timedelta(minutes=5)
-"""A running rollout needs less than this to check, make a change and write its status."""
+"""A running rollout needs less time than this to check, make a change and write its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The rollout becomes the manager of a worker."""
+    """The rollout claims a worker and becomes its manager."""
 
     manager: str
 
 
 @dataclass(frozen=True, slots=True)
 class WriteMarks:
-    """The rollout writes a decision into the metadata of a version. The next check acts on it."""
+    """The rollout writes a decision into a version's metadata. The next check acts on the decision."""
 
     build_id: str
     marks: Mapping[str, Any]
@@ -50,14 +51,14 @@ class WriteMarks:
 
 
 Write = GateStart | Claim | WriteMarks | RoutingPlan
-"""One call that changes Temporal. Afterwards everything is read again."""
+"""One call that changes Temporal. Everything is read again after the call."""
 
 
 def next_write(plan: WorkerPlan) -> Write | None:
     """The next change of a rollout, or None if it waits or has nothing left to do.
 
     A gate starts before the worker is claimed, so that the manager stays the same if the gate fails. A change
-    that takes a share back does not wait for a gate, because the gate might be unable to start.
+    that takes back a share does not wait for a gate, because the gate might be unable to start.
     """
     if plan.gates and not takes_back(plan):
         return plan.gates[0]
@@ -69,14 +70,14 @@ def next_write(plan: WorkerPlan) -> Write | None:
 
 
 def takes_back(plan: WorkerPlan) -> bool:
-    """Whether a version loses its share, or gets no more traffic. Such a change waits for nothing."""
+    """Whether a version loses its share or its traffic stops growing. Such a change waits for nothing."""
     routing = plan.routing
     is_back = routing.action is RoutingAction.CLEAR_RAMP or routing.reason is Reason.ROLLBACK
     return is_back or bool(routing.marks)
 
 
 def is_made(change: RoutingPlan, routing: Routing) -> bool:
-    """Whether the routing is already as the change would make it."""
+    """Whether the routing already has the result of the change."""
     current, ramp = routing.current, routing.ramping
     match change.action:
         case RoutingAction.SET_CURRENT:
@@ -95,10 +96,10 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
     cause: Mapping[str, str],
     after: WorkerDeployment,
 ) -> Mapping[str, Any]:
-    """A mark in a version's metadata: who gave it its share, why, the gates that it passed, and its period.
+    """The metadata about a change of a version's share: who made it, why, the passed gates and the period.
 
-    `after` is the worker as it was read after the change. If it shows other traffic, the version's period in
-    the routing is unknown, and there is no mark. Empty texts in `cause` are left out.
+    `after` is the worker as read after the change. If `after` shows other traffic, the version's period in
+    the routing is unknown, and there is no metadata. Empty texts in `cause` are left out.
     """
     if not is_made(change, after.routing):
         return {}
@@ -114,31 +115,31 @@ def moved_mark(  # noqa: PLR0913, PLR0917 - each is an entry of the mark
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
-    """Whether a rollout has work: it is not settled, and has not stopped until its intent changes."""
-    # an unknown reason, from another release, does not count as a stop
+    """Whether a rollout has work: it is not settled, and it has not stopped until the intent changes."""
+    # an unknown reason from another release does not count as a stop
     final = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in final
 
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
-    """The status of a rollout that no Job continues. Its message also describes the last state."""
+    """The status of a rollout that no Job continues. The message also describes the last state."""
     last_message = untimed(status.message)
     before = "" if last_message in why else f"; before, it was {status.phase}: {last_message}"
-    message = f"its traffic does not move: {why}{before}"
+    message = f"its traffic is not moving: {why}{before}"
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
 def since_when(before: RolloutStatus, now: RolloutStatus) -> datetime:
-    """When the phase or the reason last changed. The retry of an ended rollout does not count as a change."""
+    """When the phase or the reason last changed. Retrying an ended rollout does not count as a change."""
     is_same = (before.phase, before.reason) == (now.phase, now.reason)
     is_retry = before.reason == Reason.ROLLOUT_ENDED and now.phase is Phase.WAITING
     return before.since if before.intent == now.intent and (is_same or is_retry) else now.since
 
 
 def brought_up_to_date(before: RolloutStatus, status: RolloutStatus) -> RolloutStatus:
-    """The last status that a rollout wrote, updated with the present state of its worker."""
+    """The last status that a rollout wrote, updated with the worker's present state."""
     newer = replace(before, current=status.current, percentage=status.percentage, report=status.report)
-    # while no rollout runs, the planned next change will not come
+    # while no rollout is running, the planned next change will not be made
     if before.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN, Reason.HOOK_SKIPPED}:
         return newer.restated(before.phase, before.reason, before.message, before.since)
     return newer
@@ -164,7 +165,7 @@ def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> 
     `sync` is the command that runs hooks. `tick_takes_over` says whether tick will take over the rollout.
     """
     why = "Argo CD applied this commit without its hooks"
-    remedy = f"`twgen tick` takes it over within minutes, or run {sync}" if tick_takes_over else f"run {sync}"
+    remedy = f"`twgen tick` takes over within minutes, or run {sync}" if tick_takes_over else f"run {sync}"
     message = f"the rollout of {status.target} has not begun: {why}; {remedy}"
     phase = Phase.WAITING if tick_takes_over else Phase.BLOCKED
     return status.restated(phase, Reason.HOOK_SKIPPED, message, status.since)
@@ -173,16 +174,16 @@ def hook_skipped(status: RolloutStatus, sync: str, *, tick_takes_over: bool) -> 
 def as_expected(
     statuses: Sequence[RolloutStatus], specs: Sequence[WorkerSpec], since: datetime
 ) -> list[RolloutStatus]:
-    """The status of each worker of these specs.
+    """The status of each worker in these specs.
 
-    Right after a commit, the status in the cluster is still about the previous target. The rollout of the new
-    target then counts as not begun.
+    Right after a commit, the status in the cluster still describes the previous target. The rollout of the
+    new target then counts as not begun.
     """
     by_worker, expected = {status.worker: status for status in statuses}, []
     for spec in specs:
         status = by_worker.get(spec.worker_deployment)
-        # intent hashes are not compared: CI lacks the OperatorConfig, on which they depend, and a commit that
-        # keeps the build ID moves no traffic
+        # intent hashes are not compared: they depend on the OperatorConfig, which CI lacks. A commit that
+        # keeps the build ID does not move traffic
         if not status or status.target != spec.build_id:
             why = "these specs have not been applied yet"
             status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)
@@ -193,20 +194,20 @@ def as_expected(
 def overdue(status: RolloutStatus, now: datetime) -> RolloutStatus:
     """The status that a rollout wrote, marked as failing if its next change has been due for too long.
 
-    A running rollout would have written why it does not make a due change, so this one may have stopped.
+    A running rollout would have written why it does not make a due change, so the rollout may have stopped.
     """
     due = status.details.waits_until if status.details else None
     if not due or now - due <= _OVERDUE or status.failing:
         return status
     at = format_time(due)
-    doubt = f"its next change was due at {at}: check that its Job (or `twgen tick`) still runs"
+    doubt = f"its next change was due at {at}: check that its Job (or `twgen tick`) is still running"
     return replace(status, failing=doubt)
 
 
 _WITHOUT_TIMES = attrgetter(
     "build_id", "action", "workflow_types", "is_begun", "workflows", "repeats", "held_by"
 )
-"""Reads an action on workflows without its times, which change in each check if an action is overdue."""
+"""Reads an action on workflows without its times, which change in every check if the action is overdue."""
 
 
 def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
@@ -216,7 +217,7 @@ def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
 
 def _without_times(status: RolloutStatus) -> tuple[object, ...]:
     worker = status.details
-    # if there is a due time, the message counts down to it, and the text about a version contains its age
+    # a message with a due time counts down to that time, and the text about a version contains its age
     message = "" if worker and worker.waits_until else status.message
     content = worker and replace(
         worker,
@@ -235,12 +236,12 @@ def _without_times(status: RolloutStatus) -> tuple[object, ...]:
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
-    """The status of a rollout whose claim failed although there is no other manager."""
+    """The status of a rollout whose claim failed although the worker has no other manager."""
     return status.restated(Phase.WAITING, Reason.CLAIM_FAILED, status.message, since)
 
 
 def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
-    """The status of a rollout whose hook has ended, or None if the worker has not changed since then."""
+    """The status of a rollout whose hook has ended. None if the worker has not changed since the end."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if before.reason != now.reason else None
     if before.phase is not Phase.SETTLED or now.percentage == ALL_TRAFFIC:
@@ -252,8 +253,8 @@ def since_its_hook(before: RolloutStatus, now: RolloutStatus) -> RolloutStatus |
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
     """Whether nothing is left to do, or a person must act.
 
-    An unattended rollout keeps running while it is Blocked, so that it continues once the person has acted.
-    It ends only if it cannot continue without another intent.
+    An unattended rollout keeps running while it is Blocked, so that it continues after the person has acted.
+    It ends only if the intent must change before it can continue.
     """
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
@@ -266,7 +267,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
 
 
 def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
-    """The time until the next check: until the plan's wait ends, but at most half a minute."""
+    """The time until the next check: when the plan's wait ends, but at most half a minute."""
     # a settled rollout still waits until the change has reached every task queue
     becomes_ready = plan.routing.reason.until is Until.READINESS or plan.routing.phase is Phase.SETTLED
     longest = _UNTIL_READY if becomes_ready else _LONGEST
@@ -277,13 +278,14 @@ def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
 
 
 def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
-    """The time until which only a new conflict token can make a change due, or None if one may be due now.
+    """The time until which only a change of the conflict token can make a change due.
 
-    During the pause of a step, pods and pollers may come and go and people may write metadata, but all this
-    can only prevent changes. twgen still checks every few minutes to keep the status up to date.
+    None if a change may be due now. During the pause of a step, pods and pollers can come and go and people
+    can write metadata, but all this can only prevent changes. twgen still checks every few minutes to keep
+    the status up to date.
     """
     due = plan.routing.due_at
-    # a pause that ends in this very second is not over yet, but there is no time to sleep
+    # a pause that ends in the current second is not over yet, but there is no time left to sleep
     if plan.routing.reason.until is not Until.TIME or not due or due <= now or plan.gates:
         return None
     return min(due, now + LONGEST_BLIND)

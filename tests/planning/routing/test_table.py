@@ -162,7 +162,7 @@ def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> 
 def test_target_that_ramps_and_is_not_listed_is_not_called_unknown() -> None:
     plan = routed(serving(temporal(OLD, traffic=routing("v1", ("v3", 5)))))
     assert told(plan) == WAITS
-    assert plan.because.startswith("it ramps, but Temporal does not list it")
+    assert plan.because.startswith("it is ramping, but Temporal does not list it")
 
 
 @pytest.mark.parametrize(("known", "is_full"), [(99, False), (100, True)])

@@ -1,8 +1,8 @@
 """Simulates a thousand ramps to find how soon a version with a given failure rate is detected.
 
 The simulation judges a ramp by the same statistical test as a real rollout. It assumes that workflows start
-at even intervals, that a failing workflow fails immediately, and that none fails on the current version. The
-random seed is fixed, so the result is always the same.
+at even intervals, that a failing workflow fails immediately, and that no workflow fails on the current
+version. The random seed is fixed, so the result is always the same.
 """
 
 import math
@@ -36,7 +36,7 @@ _WIDTH = 12
 
 
 class _Evaluation(NamedTuple):
-    """One evaluation of a ramp by a rollout."""
+    """One evaluation of a ramp's metrics."""
 
     after: timedelta
     step: RolloutStep
@@ -49,7 +49,7 @@ class _Evaluation(NamedTuple):
 
 
 Judged = tuple[tuple[float, frozenset[str]], ...]
-"""The names of the metrics to judge at a percentage. At steps that are not listed, all metrics are judged."""
+"""The names of the metrics to judge at each percentage. At other percentages, all metrics are judged."""
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +124,10 @@ def _evaluations(
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
-    """When each step ends: never before the initial delay. The last step also waits for enough workflows."""
+    """The end of each step, which is never before the initial delay.
+
+    The last step also waits for enough workflows.
+    """
     ends, now, started = [], timedelta(), 0.0
     for step in steps:
         end = max(now + step.pause, analysis.initial_delay)
@@ -182,7 +185,7 @@ def _least_failures(measure: WorkflowFailures, evaluation: _Evaluation) -> int:
 
 @lru_cache(maxsize=256)
 def _drawn(started: int, failing: float) -> Callable[[float], int]:
-    """Turns a random number between 0 and 1 into a number of failed workflows, by the binomial quantile."""
+    """Maps a random number between 0 and 1 to a number of failed workflows, by the binomial quantile."""
     width = _WIDTH * math.sqrt(started * failing * (1 - failing)) + _WIDTH
     least, most = (round(started * failing + side) for side in (-width, width))
     least, most = max(0, least), min(started, most)

@@ -1,10 +1,11 @@
 """Judges a ramping version by its measurements: each metric fails, passes or is undecided.
 
-The test of a failure ratio is exact for ten workflows as well as for ten thousand, and may be repeated any
-number of times. It is a mixture of likelihood ratios. While the true ratio is at most the bound, the mean
-likelihood ratio is a nonnegative supermartingale that begins at 1. So the probability that it ever reaches
-`1 / false_alarms` is at most `false_alarms` (Ville's inequality). Running workflows count as started. Without
-them, the failure ratio of a new version would be too high, since failures can end before successes.
+The test of a failure ratio is exact for ten workflows as well as for ten thousand, and can be repeated any
+number of times. The test uses a mixture of likelihood ratios. While the true ratio is at most the bound, the
+mean likelihood ratio is a nonnegative supermartingale that begins at 1. By Ville's inequality, the
+probability that this mean ever reaches `1 / false_alarms` is at most `false_alarms`. Running workflows count
+as started. Otherwise, the failure ratio of a new version would be too high, since failing workflows can end
+sooner than successful workflows.
 """
 
 import math
@@ -39,11 +40,12 @@ from twgen.versioning.names import filled, placeholders, versioned_deployment_na
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
-"""This share of the arriving tasks is enough to keep up, since both rates are rough 30-second averages."""
+"""A version that handles this share of the arriving tasks keeps up, since both rates are rough 30-second
+averages."""
 MOST_POINTS = 1000
 """The maximum number of points per query. For a longer ramp, only the newest points are queried."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")
-"""The characters to escape in a PromQL string: quotes, backslashes, and all but printable ASCII."""
+"""The characters to escape in a PromQL string: quotes, backslashes, and everything except printable ASCII."""
 _ALTERNATIVES = 24
 """The bound is tested against this many alternative ratios, spaced evenly in log-odds."""
 _WORST = 0.95
@@ -55,7 +57,8 @@ _LEAST_BOUND = 0.001
 _PRECISION = 1e-12
 _LEAST_SHOWN = 0.0001
 _COMPARABLE = 10
-"""If fewer workflows started on the current version, a high bound only shows that the sample is small."""
+"""If fewer workflows than this started on the current version, a high bound only shows that the sample is
+small."""
 _WIDE = 0.5
 
 
@@ -69,7 +72,7 @@ def judgements(
 ) -> tuple[Judgement, ...]:
     """The verdict of each metric on a version, in the order of the analysis.
 
-    `since` is when measuring began. `is_last` says whether the version is at its last step.
+    `since` is the time when measuring began. `is_last` says whether the version is at its last step.
     """
     measured = {item.metric: item for item in measurements if item.since == since}
     young = later(since, analysis.initial_delay) - now if since else timedelta()
@@ -77,7 +80,7 @@ def judgements(
 
 
 def metrics_sentence(judged: Iterable[Judgement], verdict: Verdict) -> str:
-    """The reasons of all metrics with this verdict in one sentence, or empty if no metric has it."""
+    """The reasons of all metrics with this verdict, joined. Empty if no metric has this verdict."""
     return "; ".join(f"{item.metric}: {item.because}" for item in judged if item.verdict is verdict)
 
 
@@ -140,7 +143,7 @@ def query_for(measure: PrometheusQuery, spec: WorkerSpec) -> str:
     names = placeholders(deployment, spec.build_id, spec.temporal_namespace, spec.worker_deployment)
 
     def escaped(match: re.Match[str]) -> str:
-        # these escapes work in strings between " or ', while a string between ` cannot contain escapes
+        # these escapes work in strings quoted with " or ', but not in strings quoted with `
         return "".join(f"\\x{byte:02x}" for byte in match[0].encode())
 
     return filled(measure.query, {key: _UNSAFE.sub(escaped, name) for key, name in names.items()})
@@ -151,7 +154,7 @@ def moments(
 ) -> tuple[datetime, datetime] | None:
     """The first and the last moment to query, or None if the first is still in the future.
 
-    The intervals are counted from the initial delay, so every evaluation queries the same moments.
+    The intervals are counted from the end of the initial delay, so every evaluation queries the same moments.
     """
     begin = later(since, initial_delay)
     passed = (now - begin) // measure.interval
@@ -166,7 +169,7 @@ def _judged_points(name: str, measure: PrometheusQuery, points: Sequence[Point])
     limits += ["without data"] if measure.no_data is NoData.FAIL else []
     bound = measure.least if measure.most is None else measure.most
     if not points:
-        because = f"it has no point yet: it is measured every {spoken(measure.interval)}"
+        because = f"it has no data point yet: it is measured every {spoken(measure.interval)}"
         return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
     outside = sum(_is_outside(measure, point.value) for point in points)
     newest = points[-1].value
@@ -190,9 +193,10 @@ def _is_outside(measure: PrometheusQuery, point_value: float | None) -> bool:
 
 
 def false_alarm(failed: int, started: int, bound: float) -> float:
-    """The probability that a version at the bound has so many failures in any evaluation so far.
+    """The probability that a version whose failure ratio equals the bound has this many failures by chance.
 
-    It is 1 if the bound is not below the largest alternative ratio, because then nothing can be tested.
+    The probability covers all evaluations so far. It is 1 if the bound is not below the largest alternative
+    ratio, because then nothing can be tested.
     """
     ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
     if not ratios:
@@ -206,7 +210,7 @@ def false_alarm(failed: int, started: int, bound: float) -> float:
 def upper_bound(failed: int, started: int) -> float:
     """The largest failure ratio that is consistent with these numbers, at 99% confidence, but at least 0.001.
 
-    This is the one-sided bound of Clopper and Pearson (https://doi.org/10.1093/biomet/26.4.404).
+    This is the one-sided Clopper-Pearson bound (https://doi.org/10.1093/biomet/26.4.404).
     """
     if failed >= started:
         return 1.0
@@ -252,7 +256,7 @@ def judged_failures(name: str, measure: WorkflowFailures, failures: Failures, *,
 
 @lru_cache(maxsize=64)
 def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
-    """For each alternative ratio, the evidence that one failure adds, and that one success adds."""
+    """For each alternative ratio, the evidence added by one failure and the evidence added by one success."""
     if not 0 < bound < _WORST:
         return ()
     first, last = math.log(bound / (1 - bound)), math.log(_WORST / (1 - _WORST))
@@ -264,7 +268,7 @@ def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
 def _at_most(failed: int, started: int, ratio: float) -> float:
     """The probability that at most `failed` workflows fail. The ratio must be above `failed / started`."""
     total = term = probability(failed, started, ratio)
-    # each term is smaller than the one before, so the first few hundred are enough, even of millions
+    # the terms decrease, so the first few hundred terms are enough, even if there are millions
     for count in range(failed, 0, -1):
         term *= count * (1 - ratio) / ((started - count + 1) * ratio)
         total += term

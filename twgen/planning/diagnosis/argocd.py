@@ -26,32 +26,32 @@ from twgen.planning.version_status import release_of
 from twgen.versioning.build_ids import image_tag
 
 PLUGIN = "twgen"
-"""The plugin's name in Argo CD. It may have a version as a suffix."""
+"""The plugin's name in Argo CD, optionally followed by a version."""
 OLDEST_ARGOCD = (2, 14)
 _TRACKS_BY_ANNOTATION = (3,)
 _SKIPS_HOOKS_FROM = (3, 5)
-"""From this version on, Argo CD may skip hooks. An older one does so only if the Application has the
-annotation manifest-generate-paths."""
+"""From this version on, Argo CD can skip hooks. Older versions skip hooks only if the Application has the
+manifest-generate-paths annotation."""
 _SKIPS_NO_HOOKS = {(3, 5, 0), (3, 5, 1)}
 """Newer versions that are known to run all hooks (see docs/jobs.md)."""
 _RENDER_ENDS = 40.0
-"""How many seconds the plugin may take to read servers if TWGEN_TIMEOUT is not set."""
+"""How many seconds the plugin can spend on reading servers if TWGEN_TIMEOUT is not set."""
 _ARGOCD_WAITS = "60"
-"""How many seconds a render may take if `controller.repo.server.timeout.seconds` is not set."""
+"""How many seconds a render can take if `controller.repo.server.timeout.seconds` is not set."""
 _COSTLY = {
     "PruneLast=true": "pruning and the next commit wait until every object is healthy",
     "Replace=true": "each sync scales autoscaled Deployments back to one pod",
     "Force=true": "each sync may recreate all pods",
 }
 _STARTS_WITHIN = timedelta(minutes=1)
-"""How long a healthy Pod may take to start."""
+"""How long a healthy Pod can take to start."""
 _FINDING = partial(DoctorFinding, "Argo CD")
 STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
-"""The states of a Pod that may still be starting."""
+"""The states of a Pod that might still be starting."""
 
 
 def seconds_of(text: str) -> float | None:
-    """A setting such as `90`, `90s` or `1m30s` in seconds, or None if it is invalid."""
+    """The seconds of a setting such as `90`, `90s` or `1m30s`, or None if the setting is invalid."""
     try:
         return parse_duration(
             f"{text.strip()}s" if text.strip().isdecimal() else text.strip()
@@ -61,7 +61,10 @@ def seconds_of(text: str) -> float | None:
 
 
 def is_managed(namespace: str, argocd: ArgoInstallation) -> bool:
-    """Whether this Argo CD manages the Applications of a namespace. True if its settings are unknown."""
+    """Whether this Argo CD manages the Applications of a namespace.
+
+    True if Argo CD's settings are unknown.
+    """
     if namespace == argocd.namespace or argocd.settings is None:
         return True
     patterns = argocd.settings.get("application.namespaces", "").split(",")
@@ -88,9 +91,9 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         yield _FINDING(
             "its repo-server has no container named twgen",
             "it cannot render Applications that use the plugin",
-            "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
+            "patch the repo-server with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
-    because = "it renders no Application"
+    because = "it cannot render Applications"
     yield from not_running("Argo CD", argocd.pods, plan.now, because, " of its repo-server")
     if argocd.plugin:
         yield from _of_plugin(argocd.plugin, argocd, operator)
@@ -117,9 +120,9 @@ def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> 
         )
     if not plugin.has_token and any(not cluster.kubeconfig for cluster in operator.clusters):
         yield _FINDING(
-            "the OperatorConfig says inCluster, but the plugin has no token",
+            "the OperatorConfig sets inCluster, but the plugin has no token",
             "it cannot read the cluster, so renders fail",
-            f"mount one: `kubectl patch {where} deployment argocd-repo-server"
+            f"mount a token: `kubectl patch {where} deployment argocd-repo-server"
             " --patch-file deploy/in-cluster/token.yaml`",
         )
 
@@ -134,11 +137,11 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
         yield _FINDING(
             "reposerver.plugin.tar.exclusions hides .git from plugins",
             "if a version is lost from the ledger and the cluster, twgen cannot find it in the commits",
-            f"remove .git from it: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
+            f"remove .git from the setting: `kubectl edit configmap {where} argocd-cmd-params-cm`, then"
             f" `kubectl rollout restart {where} deployment argocd-repo-server`",
             Severity.ADVICE,
         )
-    # if a limit is too short, Argo CD ends a hook too early, or a render before twgen names the slow server
+    # if a timeout is too short, Argo CD stops a hook early, or a render before twgen reports the slow server
     policies = (worker.spec.policy for worker in plan.workers)
     holds = (policy.hold_for for policy in policies if policy.driver is Driver.HOOK)
     longest = max(holds, default=timedelta())
@@ -162,8 +165,8 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
     method = settings.get("application.resourceTrackingMethod", "")
     if method == "label" or (not method and version and version < _TRACKS_BY_ANNOTATION):
         yield _FINDING(
-            "it tracks objects by a label",
-            "it may prune objects of another owner that have the same label",
+            "it tracks objects by label",
+            "it may prune another owner's objects that have the same label",
             f"track them by annotation: `kubectl patch configmap {where} argocd-cm --type merge"
             """ -p '{"data": {"application.resourceTrackingMethod": "annotation"}}'`""",
             Severity.ADVICE,
@@ -171,7 +174,7 @@ def _of_settings(argocd: ArgoInstallation, version: tuple[int, ...], plan: Plan)
 
 
 def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None) -> Iterator[DoctorFinding]:
-    """Advice about hooks that this Argo CD may skip, unless tick would take over those rollouts."""
+    """Advice about hooks that this Argo CD version might skip, unless tick would take over the rollouts."""
     hooks = [worker for worker in plan.workers if worker.spec.policy.driver is Driver.HOOK]
     numbers = release_of(argocd.version)
     runs_all = numbers and (numbers < _SKIPS_HOOKS_FROM or numbers in _SKIPS_NO_HOOKS)
@@ -180,8 +183,8 @@ def of_hooks(argocd: ArgoInstallation, plan: Plan, tick: TickInstallation | None
             f"its version ({argocd.version or 'unknown'}) may apply a commit without the hook of"
             f" {counted(len(hooks), 'worker')} with driver Hook, such as {hooks[0].spec.worker_deployment}",
             "the traffic then does not move, although the Application is Synced and Healthy",
-            "let tick take over such rollouts (it needs tick.rollouts in its OperatorConfig, and"
-            " TWGEN_ARGOCD_SERVER), or use driver Job: see docs/jobs.md",
+            "let tick take over such rollouts by setting tick.rollouts in its OperatorConfig and"
+            " TWGEN_ARGOCD_SERVER, or use driver Job: see docs/jobs.md",
             Severity.ADVICE,
         )
 
@@ -195,10 +198,10 @@ def _set_parameter(argocd: ArgoInstallation, name: str, value: int) -> str:
 
 
 def are_the_same(image: str, other: str) -> bool:
-    """Whether two images may be the same.
+    """Whether two image references might mean the same image.
 
-    Their repositories must be equal. If both have a digest, the digests must be equal too. Otherwise, if
-    both have a tag, the tags must be equal.
+    The repositories must be equal. If both references have a digest, the digests must be equal too.
+    Otherwise, if both references have a tag, the tags must be equal.
     """
     both = (image, other)
     tags, digests = [*map(image_tag, both)], [text.partition("@")[2] for text in both]
@@ -218,7 +221,7 @@ def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterat
         yield DoctorFinding(
             tick.name,
             f"it runs image {tick.image}, but the Jobs run {image}",
-            "it may misread intents that another release rendered, and refresh without effect",
+            "it may misread intents that another release rendered, and request refreshes that change nothing",
             "use one image for both",
             Severity.ADVICE,
         )
@@ -232,7 +235,7 @@ def _of_application(
         yield DoctorFinding(
             about,
             f"it uses a plugin named {application.plugin}, but the plugin's name is {PLUGIN}",
-            "Argo CD finds no plugin to render it",
+            "Argo CD cannot find a plugin with this name",
             f"set spec.source.plugin.name in its manifest to {PLUGIN}",
         )
     for error in application.errors:
@@ -247,7 +250,7 @@ def _of_application(
         yield DoctorFinding(
             about,
             late,
-            "no commit is applied, even if it shows Synced",
+            "no commit is applied, even if the Application is Synced",
             "restart its repo-server:"
             f" `kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
         )
@@ -263,9 +266,9 @@ def _of_application(
         for option in sorted(application.sync_options & _COSTLY.keys())
     ]
     if not application.is_automated:
-        waits = "drained versions stay, and new ones are not deployed, until a person syncs it"
+        waits = "until a person syncs it, drained versions stay and new versions are not deployed"
         automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
-        advice.append(("it is synced by hand", waits, automate))
+        advice.append(("it is synced manually", waits, automate))
     elif not application.heals:
         late = "changes that become due wait for the next commit, and Argo CD does not recreate a deleted Job"
         advice.append(("automated.selfHeal is false", late, _automate(application, "selfHeal")))
@@ -280,7 +283,7 @@ def _automate(application: ArgoApplication, *settings: str) -> str:
     automated = ", ".join(f'"{setting}": true' for setting in settings)
     changes = f'{{"spec": {{"syncPolicy": {{"automated": {{{automated}}}}}}}}}'
     patch = f"kubectl patch application {named(application.name)} --type merge -p '{changes}'"
-    return f"run `{patch}`, or set the same in its manifest"
+    return f"run `{patch}`, or make the same change in its manifest"
 
 
 def named(name: str) -> str:
@@ -292,7 +295,7 @@ def named(name: str) -> str:
 def not_running(
     about: str, stuck: Iterable[Seen], now: datetime, because: str, owner: str = ""
 ) -> Iterator[DoctorFinding]:
-    """A finding for each object that does not run, unless it may still be starting."""
+    """A finding for each object that is not running, unless the object might still be starting."""
     for item in stuck:
         if item.problem not in STARTS or now - item.since >= _STARTS_WITHIN:
             kind, _, name = item.name.partition(" ")

@@ -28,22 +28,25 @@ from twgen.versioning.names import MarkKey
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
-"""How long an intent may have no Job. A hook begins only when the target's pods are ready."""
-_DOES_NOT_MOVE = "its traffic does not move"
+"""How long an intent can exist without a Job: a hook begins only when the target's pods are ready."""
+_DOES_NOT_MOVE = "its traffic is not moving"
 _PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "follow the advice in the message"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""For each reason, the metadata entry that causes it. A rollout explains its entry, a person does not."""
+"""The metadata entry that causes each of these reasons. Entries written by a rollout contain an explanation.
+"""
 _CANNOT_RUN = re.compile(
     r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
 )
-"""The states in which a Pod cannot run. A Pod that is starting, or has no node yet, is not a problem."""
+"""The states in which a Pod cannot run. A Pod that is starting or has not been scheduled yet is not a
+problem."""
 OLDEST_TEMPORAL = (1, 29, 1)
 _NEAR_FULL = 0.9
 _READS_A_SECOND = 45
 """The number of Worker Deployments that twgen reads per second, slightly below Temporal's rate limit."""
 _SLOW_LOOK = timedelta(seconds=30)
 _MAKES_ROOM = {VersionStatus.CREATED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-"""To make room for a new version, a server deletes the oldest one with such a status and without pollers."""
+"""To make room for a new version, a server deletes the oldest version with one of these statuses and without
+pollers."""
 
 
 def findings(
@@ -74,7 +77,7 @@ def findings(
 
 
 def _of_settings(installation: Installation, operator: Operator) -> Iterator[DoctorFinding]:
-    """The findings about clocks, the image of the Jobs, and the kinds that may be attached."""
+    """The findings about clocks, the Jobs' image, and the attached kinds."""
     ahead = installation.clock_ahead
     if ahead is not None and abs(ahead) > _CLOCKS_APART:
         direction = "ahead of" if ahead > timedelta() else "behind"
@@ -115,13 +118,13 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[DoctorFi
             why,
             _DOES_NOT_MOVE,
             f"check its last Job (`kubectl get jobs -n {namespace} -l twgen.io/rollout={name}`), then apply"
-            f" it again: {_applied_again(installation.applications.get(worker, ''))}",
+            f" the intent again: {_applied_again(installation.applications.get(worker, ''))}",
         )
     for worker, job in sorted(installation.outdated_jobs.items()):
         yield DoctorFinding(
             worker,
             f"Job {job} ran for an earlier intent, which was deleted and recreated",
-            "its traffic does not move: Argo CD creates no second Job with the same name",
+            "its traffic is not moving: Argo CD does not create a second Job with the same name",
             f"run `kubectl delete job {job} -n {worker.partition('/')[0]}` (`twgen tick` does this"
             " automatically)",
         )
@@ -131,11 +134,11 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[DoctorFi
                 worker,
                 f"its intent is {spoken(age, units=1)} old, but no Job has run for it",
                 _DOES_NOT_MOVE,
-                f"apply it again: {_applied_again(installation.applications.get(worker, ''))}",
+                f"apply the intent again: {_applied_again(installation.applications.get(worker, ''))}",
             )
     tick = installation.tick
     for worker, may_take_over in sorted(installation.skipped.items()):
-        until = " until tick takes it over" if may_take_over and tick and tick.takes_over else ""
+        until = " until tick takes over" if may_take_over and tick and tick.takes_over else ""
         yield DoctorFinding(
             worker,
             "Argo CD applied this commit without its hooks",
@@ -177,8 +180,8 @@ def _of_temporal(installation: Installation, plan: Plan, world: World) -> Iterat
             yield DoctorFinding(
                 item.spec.worker_deployment,
                 f"{number} of its versions have traffic, open workflows or pods",
-                f"at the default limit of {MOST_VERSIONS} such versions, a server accepts no new version",
-                "end the workflows that hold old versions (`twgen drain` lists them), or raise the limit"
+                f"at the default limit of {MOST_VERSIONS} such versions, a server rejects new versions",
+                "end the workflows on old versions (`twgen drain` lists them), or raise the limit"
                 " (`matching.maxVersionsInDeployment`)",
                 Severity.PROBLEM if number >= MOST_VERSIONS else Severity.ADVICE,
             )
@@ -212,8 +215,8 @@ def _of_rates(installation: Installation, plan: Plan) -> Iterator[DoctorFinding]
             yield DoctorFinding(
                 about,
                 says,
-                f"tick should check them every {spoken(every)}, so it sees changes late",
-                f"set TWGEN_EVERY of tick to more than {spoken(length)}",
+                f"tick should check these workers every {spoken(every)}, so it notices changes late",
+                f"set tick's TWGEN_EVERY to more than {spoken(length)}",
                 Severity.ADVICE,
             )
 
@@ -241,7 +244,7 @@ def _of_worker(
     if item.unserved:
         yield DoctorFinding(name, item.unserved, "new workflows wait", "check its pods, or run `git revert`")
     if versions.not_deployed:
-        yield DoctorFinding(name, versions.not_deployed, "the committed code does not run", _DO_IT)
+        yield DoctorFinding(name, versions.not_deployed, "the committed code is not running", _DO_IT)
     # twgen can neither restore nor keep the pods of these versions
     lost = tuple(f"{item.build_id} " for item in versions.versions if item.action is VersionAction.NONE)
     for warning in versions.warnings:
@@ -252,7 +255,7 @@ def _of_worker(
 
 
 def _without_tick(plan: Plan, installation: Installation, world: World) -> Iterator[DoctorFinding]:
-    """Findings about policies that rely on `twgen tick`, if it does not run or the operator forbids it."""
+    """Findings about policies that need `twgen tick`, if tick is not running or lacks permission."""
     advice = Severity.ADVICE
     for spec in (item.spec for item in plan.workers):
         policy, temporal = spec.policy, world.workers[spec.key].temporal
@@ -263,12 +266,12 @@ def _without_tick(plan: Plan, installation: Installation, world: World) -> Itera
         for field, is_set, permission, does, manager_before, otherwise, severity in (
             ("draining", policy.draining, "drains", "end workflows", manager, ends, advice),
             ("keepRecords", keeps_records, "forgets", "delete old versions", manager, keeps, advice),
-            # a rollout claims the worker itself
+            # a rollout claims the worker automatically
             ("driver", is_by_tick, "rollouts", "carry out rollouts", None, _DOES_NOT_MOVE, Severity.PROBLEM),
         ):
             lacking = _lacking_for(permission, does, spec, installation, manager_before) if is_set else ()
             for why, remedy in lacking:
-                about = f"`{field}` of its policy has no effect: {why}"
+                about = f"its policy's `{field}` has no effect: {why}"
                 yield DoctorFinding(spec.worker_deployment, about, otherwise, remedy, severity)
 
 
@@ -289,11 +292,11 @@ def _lacking_for(
         yield f"{tick.name} is not allowed to {does}", f"set `tick: {{{permission}: true}}` {where}"
     if tick.namespace and tick.namespace != spec.namespace:
         limit = f"{tick.name} only watches namespace {tick.namespace}"
-        yield limit, f"set TWGEN_ALL_NAMESPACES of tick, or install another tick for {spec.namespace}"
+        yield limit, f"set tick's TWGEN_ALL_NAMESPACES, or install another tick for {spec.namespace}"
     if intents is not None and spec.worker_deployment not in intents:
         yield "it has no intent in the cluster, so tick does not know it", _applied_again("")
     if manager == "":
-        claim = "let a rollout claim it, or run `twgen ownership claim`"
+        claim = "let a rollout claim the worker, or run `twgen ownership claim`"
         yield "no manager identity is set in Temporal", claim
 
 
@@ -307,7 +310,7 @@ def findings_of_orphans(orphans: Mapping[str, Sequence[str]]) -> Iterator[Doctor
             f"{listed(names)} {are} no longer rendered, but Argo CD does not prune {pronoun}",
             "no intent names this worker: it was removed from Git, or its Application was deleted, but its"
             " pods keep running",
-            "once no workflow needs them, run "
+            "once no workflow needs these Deployments, run "
             f"`kubectl delete deployments,hpa,pdb -n {namespace} -l temporal.io/deployment-name={name}`",
             Severity.ADVICE,
         )

@@ -58,38 +58,44 @@ def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
-    """The right that the plugin needs to read the cluster. deploy/in-cluster grants it."""
+    """The right that the plugin needs to read the cluster. deploy/in-cluster grants this right."""
     remedy = "`kubectl apply -f deploy/in-cluster/rbac.yaml`"
     is_usual = user == service_account("argocd", "argocd-repo-server")
     account = Account(user, "the plugin", remedy if is_usual else "")
     for namespace in namespaces:
-        without_it = "Applications with workers there cannot be rendered"
+        without_it = "Applications with workers in this namespace cannot be rendered"
         yield Need(account, namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)
 
 
 def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
-    """The rights that tick needs in each namespace. They depend on the drivers of the workers there."""
+    """The rights that tick needs in each namespace.
+
+    The rights depend on the drivers of the workers in that namespace.
+    """
     home = tick.account.split(":")[2]
     apply = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
-    # deploy/tick has no RoleBinding for a tick with a single namespace: the operator wrote that one
+    # deploy/tick has no RoleBinding for a tick with a single namespace: the operator has to write it
     account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
     watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
     for namespace, right in product(watched, _OF_TICK):
-        yield Need(account, namespace, right, "it cannot check the workers there", Severity.PROBLEM)
+        yield Need(account, namespace, right, "tick cannot check the workers there", Severity.PROBLEM)
     drivers, account = set(chain.from_iterable(namespaces.values())), Account(tick.account, "tick")
     for namespace, right in product(watched, _STATUSES if drivers & {Driver.NONE, Driver.HOOK} else ()):
-        without_it = "it cannot write the status of workers that no Job rolls out"
+        without_it = "tick cannot write the status of workers that no Job rolls out"
         yield Need(account, namespace, right, without_it, Severity.ADVICE)
     for namespace, right in product(watched, _ROLLOUTS):
         if Driver.TICK in drivers:
-            yield Need(account, namespace, right, "it cannot roll out the workers there", Severity.PROBLEM)
+            yield Need(account, namespace, right, "tick cannot roll out the workers there", Severity.PROBLEM)
         elif Driver.HOOK in drivers and tick.takes_over:
-            without_it = "it cannot take over rollouts whose hook Argo CD skips"
+            without_it = "tick cannot take over rollouts whose hook Argo CD skips"
             yield Need(account, namespace, right, without_it, Severity.ADVICE)
 
 
 def account_of_render(user: str, of: str, name: str, application: str) -> Account:
-    """An account that a render creates with its Role. `application` is empty if Argo CD is not used."""
+    """An account that a render creates together with a Role.
+
+    `application` is empty if Argo CD is not used.
+    """
     sync = f"`argocd app sync {application}`, or " if application else ""
     objects = f"ServiceAccount, Role and RoleBinding {name}"
     return Account(user, of, f"restore {objects}: {sync}apply the output of `twgen render`")
@@ -97,7 +103,7 @@ def account_of_render(user: str, of: str, name: str, application: str) -> Accoun
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
     """The rights that a worker's Jobs need, according to the Role that a render would create."""
-    # the applied Role may not have rules for new versions, and a version needs one only once it is deployed
+    # the applied Role might lack a rule for a new version, which needs the rule only after it is deployed
     live = {version.deployment for version in worker.versions.versions if version.live}
     for rule in rules:
         for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):

@@ -1,4 +1,4 @@
-"""The actions on workflows of draining versions: when each is due, and the batch operation that runs it."""
+"""The actions on workflows of draining versions: when each action is due, and its batch operation."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,15 @@ from twgen.versioning.names import MarkKey
 _SAME_TIME = timedelta(minutes=1)
 """A server's next response may report the same moment a few milliseconds earlier or later."""
 _REPEATED = {BatchAction.CANCEL, BatchAction.TERMINATE}
-"""The actions that are repeated. Workflows are signalled only once, even if they continue as new. A move is
-not repeated, because it needs a new replay."""
+"""The actions that are repeated. A workflow is signaled only once, even if it continues as new. A move is not
+repeated, because it needs a new replay."""
 REPEATED_AFTER = timedelta(days=1)
-"""The time between two runs of an entry."""
+"""The time between two runs of a policy entry."""
 MOST_REPEATS = 7
-"""The maximum number of repeats of an entry, for workflows that started later."""
+"""The maximum number of repeats of a policy entry, for workflows that started later."""
 _LISTED_LATE = timedelta(minutes=1)
-"""How late a server may list a new workflow, so that the query of a batch operation misses it."""
+"""How late a server may list a new workflow. Until then, the query of a batch operation misses the workflow.
+"""
 
 
 def schedules(
@@ -50,7 +51,10 @@ def schedules(
 
 
 def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
-    """The actions on all versions. If an action waits for more than its time, `held_by` gives the reason."""
+    """The planned actions on all versions.
+
+    If anything other than time delays an action, `held_by` says why.
+    """
     planned, why_none = [], _why_nothing_ends(target)
     for scheduled in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
         held_by = why_none if scheduled.is_next else ""
@@ -61,7 +65,7 @@ def planned_actions(target: Target) -> tuple[ScheduledAction, ...]:
 
 
 def settled_until(target: Target) -> dict[str, datetime]:
-    """The time of the next action of each entry that was started, by job ID."""
+    """The time of the next repeat of each started entry, by job ID."""
     return {
         scheduled.job_id: scheduled.repeat.at if scheduled.repeat else FOREVER
         for schedule in schedules(target.spec, target.temporal, target.now).values()
@@ -94,7 +98,7 @@ def _why_nothing_ends(target: Target) -> str:
     if target.temporal.routing.ramping:
         return "a version ramps"
     if rollout.is_paused:
-        return "its intent is annotated as paused"
+        return "its intent has the annotation twgen.io/paused"
     if target.is_paused and not target.is_retired:
         return "its rollout is paused"
     return "an earlier rollout has not ended" if rollout.is_superseded or rollout.older_pods else ""
@@ -103,7 +107,7 @@ def _why_nothing_ends(target: Target) -> str:
 def due_actions(target: Target) -> tuple[ScheduledAction, ...]:
     """The actions to start now, at most one for each version whose metadata was read.
 
-    An entry that was started earlier may be due again, for workflows that have started since then.
+    An entry that was started earlier can be due again, for workflows that have started since then.
     """
     if not may_end_workflows(target):
         return ()
@@ -123,7 +127,7 @@ def is_due(scheduled: ScheduledAction, now: datetime) -> bool:
 
 
 def scheduled_as(target: Target, build_id: str, action: DrainingAction) -> ScheduledAction | None:
-    """The version's next entry, or None if its action is not the one that a person requests."""
+    """The version's next entry if its action is the action that a person requests, otherwise None."""
     if action.older_than or action.to_build_id:
         return None
     schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
@@ -139,8 +143,8 @@ def announced_mark(version: Version, scheduled: ScheduledAction) -> dict[str, An
 def begun_mark(version: Version, scheduled: ScheduledAction, at: datetime, workflows: int) -> dict[str, Any]:
     """The metadata to write after an entry was started. It keeps the version's other entries.
 
-    The entry covers the workflows that had started by `at`. A repeat does not change the record of the first
-    run, and it counts only if there were workflows.
+    The run covers the workflows that had started by `at`. A repeat does not change the record of the first
+    run. A repeat without workflows is not counted.
     """
     run, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version) or {}
     if not scheduled.repeat:
@@ -156,7 +160,7 @@ def _marked(version: Version, scheduled: ScheduledAction, run: Mapping[str, Any]
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledAction]:
-    """The policy's entries for one version. A late entry delays all later ones by the same time."""
+    """The policy's entries for one version. A late entry delays all later entries by the same time."""
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
@@ -170,7 +174,7 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         demand = _demand(action, occurrences[_demand(action)])
         prefix = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
         begun = _begun(marks.get(demand), since, now)
-        # the server's next response may put the same moment into another minute, so a recorded job ID is kept
+        # the server's next response may round the same time to another minute, so a recorded job ID is kept
         job_id = begun.job_id if begun.job_id.startswith(prefix) else f"{prefix}{since:%Y-%m-%dT%H:%MZ}"
         at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
         is_turn = is_next and not begun.at
@@ -206,9 +210,10 @@ def _without_repeated_twice(schedule: Sequence[ScheduledAction]) -> Iterator[Sch
 
 
 def _demand(action: DrainingAction, number: int = 1) -> str:
-    """The key of an entry. It depends on the action and the workflows, not on how the policy writes them.
+    """The key of an entry, which depends on the action and the workflows but not on the policy's notation.
 
-    The version's metadata contains the key. If the key of an entry changed, twgen would start it again.
+    The version's metadata contains the keys of the started entries. If an entry's key changed, twgen would
+    start the entry again.
     """
     demand = (sorted(action.workflow_types), action.signal_name, action.signal_input, number)
     return f"{action.action}-{digest(repr(demand))}"
@@ -224,16 +229,20 @@ class _Begun(NamedTuple):
     """The state of an entry, according to its record in the version's metadata."""
 
     at: datetime | None = None
-    """When the entry was started, or None if it has not been since the version last began to drain."""
+    """When the entry was started, or None if it has not been started since the version last began to drain.
+    """
     workflows: int | None = None
     job_id: str = ""
     repeats: int = 0
     looked_at: datetime | None = None
-    """The newest run covered workflows that had started by this time. None if unknown."""
+    """The newest run covered all workflows that had started by this time. None if unknown."""
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
-    """The state of an entry. If its record is invalid, it counts as started now, so nothing is done twice."""
+    """The state of an entry.
+
+    An entry with an invalid record counts as started now, so that it is not run twice.
+    """
     if mark is None:
         return _Begun()
     try:
@@ -273,7 +282,7 @@ def batch_of(
 ) -> Batch:
     """The batch operation that applies an action to all workflows pinned to a version.
 
-    Raises NegativeAnswer if the version does not drain, and OwnedBySomebodyElse if the worker has another
+    Raises NegativeAnswer if the version is not draining, and OwnedBySomebodyElse if the worker has another
     manager.
     """
     spec, version = target.spec, target.versions.get(build_id)
@@ -296,7 +305,7 @@ def batch_of(
     query = pinned_to(spec.worker_deployment, build_id)
     if action.workflow_types:
         query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, action.workflow_types))})"
-    # needed even without an age: the server may start the operation late, when the version is current again
+    # needed even without an age: until the server starts the operation, the version may be current again
     started_before = target.now - (action.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     if started_after:

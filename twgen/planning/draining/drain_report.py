@@ -16,7 +16,8 @@ from twgen.versioning.quantities import quantity_nanos
 
 _NANO = 10**9
 _LEAST_ENDED = 5
-"""An estimate for a workflow needs this many recently ended ones that ran for longer than it has so far."""
+"""An estimate for an open workflow needs this many recently ended workflows that ran for longer than its age.
+"""
 
 
 def versions_without_traffic(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
@@ -48,7 +49,7 @@ def worker_in_use(
 
 
 def counted_workflows(world: WorkerWorld) -> dict[str, PinnedWorkflows]:
-    """The open workflows of each version in a snapshot, which contains at most their number."""
+    """The open workflows of each version in a snapshot, which contains only the number of workflows."""
     versions = world.temporal.versions if world.temporal else ()
     return {version.build_id: PinnedWorkflows(version.open_workflows) for version in versions}
 
@@ -93,7 +94,7 @@ def _ages(pinned: PinnedWorkflows, now: datetime) -> tuple[AgeRange, ...] | None
 
 
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
-    """The CPU cores and bytes that a Deployment's pods request in total, or None if a quantity is invalid."""
+    """The CPU cores and memory bytes that a Deployment's pods request, or None if a quantity is invalid."""
     template = live.patch.template if live.patch else live.recorded.manifest["spec"]["template"]
     pod = template["spec"]
     init_containers = pod.get("initContainers") or ()
@@ -115,7 +116,7 @@ def _ends_within(pinned: PinnedWorkflows, now: datetime) -> tuple[tuple[timedelt
     """The shortest and the longest likely time until the last open workflow closes, or why it is unknown.
 
     twgen compares each open workflow with the recently ended workflows of its type that ran for longer than
-    its age. The range is from their median duration to their longest.
+    its age. The range extends from the median duration to the longest duration of these ended workflows.
     """
     if pinned.number == 0:
         return None, ""

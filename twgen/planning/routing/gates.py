@@ -1,6 +1,7 @@
 """The checks that the target must pass before traffic moves to it: gates and a replay.
 
-A gate is a workflow that must complete on the target. A replay reads histories, which are selected here too.
+A gate is a workflow that must complete on the target. A replay reads workflow histories, which are selected
+here too.
 """
 
 from collections import defaultdict
@@ -22,12 +23,12 @@ from twgen.planning.sentences import listed, plain_percentage, rounded_percentag
 from twgen.versioning.names import MarkKey
 
 GATE_TIMEOUT = timedelta(hours=1)
-"""The time after which Temporal ends a gate."""
+"""The time after which Temporal times out a gate."""
 _MOST_ATTEMPTS = 20
-"""The maximum number of workflow IDs to try. An ID may be in use by a run of another workflow type, from a
-gate whose type was corrected or from any client."""
+"""The maximum number of workflow IDs to try. An ID may be in use by a run of another workflow type, because
+the gate's type was corrected or because another client started the run."""
 _APPLIED_WITHIN = timedelta(minutes=5)
-"""How long after its version the Job of a replay may appear, although one render contains both."""
+"""How long after its version a replay's Job may appear, although one render contains both."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
@@ -37,10 +38,14 @@ class RequiredGate:
 
     workflow_type: str
     percentage: float | None = None
-    """The percentage of the policy step after this gate. None for the spec's gate, before all steps."""
+    """The percentage of the policy step after this gate. None for the spec's gate, which comes before all
+    steps."""
 
     def workflow_id(self, target: Target, task_queue: str, attempt: int) -> str:
-        """The workflow ID on one task queue. For the spec's gate, the controller uses the same ID."""
+        """The workflow ID on one task queue.
+
+        For the spec's gate, the controller uses the same workflow ID.
+        """
         # the name of a namespace never contains an @
         at_step = f"@{plain_percentage(self.percentage)}" if self.percentage is not None else ""
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
@@ -53,7 +58,7 @@ class RequiredGate:
         return f"{self.workflow_type}{at_step}"
 
     def __str__(self) -> str:
-        """The name of the gate in a sentence."""
+        """The gate's name as used in a sentence."""
         if self.percentage is None:
             return "gate"
         return f"gate {self.workflow_type} before {plain_percentage(self.percentage)}%"
@@ -70,7 +75,7 @@ class GateOnQueue:
     run: GateRun | None
     """The run that counts, or None if the gate has not started."""
     passed_over: tuple[GateRun, ...] = ()
-    """The runs of another workflow type that occupy the IDs of earlier attempts."""
+    """The runs of other workflow types that occupy the workflow IDs of earlier attempts."""
 
     @property
     def failure(self) -> str:
@@ -98,20 +103,20 @@ class GateOnQueue:
 
 
 def next_attempt(target: Target) -> int:
-    """The number of the next attempt, which no run of its gates has used."""
+    """The number of the next attempt, which no run of the target's gates has used."""
     used = (on_queue.attempt for on_queue in on_queues(target, asked_gates(target)))
     return max(used, default=_first_attempt(target)) + 1
 
 
 def _first_attempt(target: Target) -> int:
-    """The number of the first attempt that counts. It is 1, unless the target's metadata has another."""
+    """The number of the first attempt that counts: 1, unless the target's metadata has another number."""
     mark = target.marks.get(MarkKey.GATE_ATTEMPT)
     attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
 def asked_gates(target: Target, percentage: float | None = None) -> tuple[RequiredGate, ...]:
-    """The gates that the target must pass to get this share, or by default the share that is due now."""
+    """The gates that the target must pass to get a share, which by default is the share that is due now."""
     if target.is_current or target.is_rollback:
         return ()
     return gates_up_to(target, (target.due_percentage or 0) if percentage is None else percentage)
@@ -122,7 +127,7 @@ def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQ
     began = target.stay_began
     runs: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a gate counts only for one period of its version, but while it runs, its workflow ID is taken
+        # a gate counts only for one period of its version, but a running gate always occupies its workflow ID
         is_running = run.status is GateStatus.RUNNING
         if is_running or run.started_at is None or began is None or run.started_at >= began:
             runs.setdefault((run.task_queue, run.workflow_id), []).append(run)
@@ -143,7 +148,7 @@ def on_queues(target: Target, gates: Iterable[RequiredGate]) -> Iterator[GateOnQ
 
 
 def worst(runs: Iterable[GateRun]) -> GateRun | None:
-    """Prefer a failed run, then a running one: if there are several, it is unknown which one counts."""
+    """Prefer a failed run, then a running run: if there are several runs, it is unknown which run counts."""
     is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
     return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
@@ -151,13 +156,13 @@ def worst(runs: Iterable[GateRun]) -> GateRun | None:
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     """The gate workflows to start now: one for each task queue on which a gate has no run yet.
 
-    They also run with strategy Manual, so that a person knows the result before promoting.
+    The gates also run with strategy Manual, so that a person knows the result before promoting.
     """
     has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
     if not (target.is_registered and has_pods) or target.is_aborted or target.is_held:
         return ()
     began = target.stay_began
-    # a gate runs once in each period, whose time may differ by milliseconds between two responses
+    # a gate runs once per period, but two responses may differ by milliseconds about the period's beginning
     stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""
     return tuple(
         GateStart(
@@ -184,7 +189,7 @@ def hopeless_gates(target: Target) -> list[GateOnQueue]:
 
 
 def open_gate_sentence(target: Target, gate: RequiredGate) -> str:
-    """A sentence about a gate that has not completed: its task queues and its running workflows."""
+    """A sentence about a gate that has not completed, with its task queues and its running workflows."""
     names = target.workflow_task_queues
     queues = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
     gates = list(on_queues(target, [gate]))
@@ -203,7 +208,10 @@ def open_gate_sentence(target: Target, gate: RequiredGate) -> str:
 
 
 def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredGate | None:
-    """The first gate that has not completed on every workflow task queue. If no queue is known, none has."""
+    """The first gate that has not completed on every workflow task queue.
+
+    If no task queue is known, no gate has completed.
+    """
     for gate in gates:
         runs = [on_queue.run for on_queue in on_queues(target, [gate])]
         if not runs or not all(run and run.status is GateStatus.COMPLETED for run in runs):
@@ -212,7 +220,7 @@ def first_not_passed(target: Target, gates: Iterable[RequiredGate]) -> RequiredG
 
 
 def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...]:
-    """All gates, of the spec and of the policy, that come before a share."""
+    """All gates of the spec and of the policy that come before this share."""
     gate, share = spec.rollout.gate, rounded_percentage(percentage)
     has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
     steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
@@ -222,7 +230,7 @@ def gates_before(spec: WorkerSpec, percentage: float) -> tuple[RequiredGate, ...
 
 
 def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
-    """The gates before a share that the target has not passed yet, even if a rollback would skip them."""
+    """The gates before a share that the target has not passed yet, even gates that a rollback would skip."""
     # the metadata about its present share names the gates that it has passed
     mark = target.marks.get(MarkKey.MOVED_BY)
     share, behind = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
@@ -232,7 +240,7 @@ def gates_up_to(target: Target, percentage: float) -> tuple[RequiredGate, ...]:
 
 
 def replay_of(spec: WorkerSpec) -> str:
-    """A hash of the code and settings of a replay, in 16 hex digits. If it changes, a new Job replays."""
+    """A hash of a replay's code and settings, in 16 hex digits. A new hash leads to a new Job."""
     replay = spec.policy.replay
     parts: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
     if replay:
@@ -241,8 +249,8 @@ def replay_of(spec: WorkerSpec) -> str:
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
-    """The replay that the target must pass before its first share, or None if it has passed or needs none."""
-    # a ramping version already has its own histories, and workflows pinned to older versions stay there
+    """The replay that the target must pass before its first share, or None if no replay is missing."""
+    # a ramping version already has its own histories, and workflows pinned to older versions do not move
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first:
@@ -261,7 +269,7 @@ def may_replay_again(target: Target) -> bool:
 
 
 def _run(target: Target) -> ReplayRun:
-    """The replay of the target. It counts as missing if another version was created after it."""
+    """The target's replay, which counts as missing if another version was created after the replay."""
     run = target.world.replay or _NOT_READ
     others = (version for version in target.temporal.versions if version.build_id != target.build_id)
     created = ((version.created_at, version.build_id) for version in others if version.created_at)
@@ -275,14 +283,20 @@ def _run(target: Target) -> ReplayRun:
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
-    """The time until which the Job of the target's replay may appear, or None if it is over or unknown."""
+    """The time until which the Job of the target's replay may still appear.
+
+    None if this time is over or unknown.
+    """
     created = (source.created_at for source in (target.version, target.deployment) if source)
     since = max(filter(None, created), default=None)
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
 def why_not_moved(target: Target, build_id: str) -> str:
-    """Why it is not proven that workflows of older versions can continue on this one, or empty if it is."""
+    """Why it is not proven that this version can continue workflows of older versions.
+
+    Empty if it is proven.
+    """
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.RAMP:
         return "its policy has no replay with `when: BeforeMove`"
@@ -315,8 +329,8 @@ def chosen(recorded: Iterable[RecordedRun], of_each_type: int) -> list[RecordedR
     """Select this many histories of each workflow type.
 
     The result alternates between the types, so that even a few histories cover every type. Within a type,
-    open workflows come first, since they must be replayed. They alternate between the versions that they
-    are pinned to, and each version has at least one. Recently ended workflows follow.
+    open workflows come first, since they must be replayed. The open workflows alternate between the versions
+    that they are pinned to, and each version has at least one open workflow. Recently ended workflows follow.
     """
     of_types: defaultdict[str, list[RecordedRun]] = defaultdict(list)
     for history in recorded:
@@ -348,5 +362,5 @@ def _of_type(recorded: Iterable[RecordedRun], number: int) -> list[RecordedRun]:
 
 
 def _in_turn(groups: Collection[Sequence[Item]]) -> Iterator[Item]:
-    """The first item of each group, then the second of each, and so on."""
+    """The first item of each group, then the second item of each group, and so on."""
     return (item for item in chain.from_iterable(zip_longest(*groups)) if item is not None)

@@ -13,11 +13,11 @@ from twgen.planning.sentences import listed
 from twgen.versioning.injection import DEPLOYMENT, build_id_variable
 
 MOST_COUNTED = 1000
-"""At most this many Worker Deployments are counted. There may be more."""
+"""Worker Deployments are counted up to this number, even if there are more."""
 DEFAULT_LIMIT = 100
-"""The default of `matching.maxDeployments`. At this number a server rejects polls of new workers.
+"""The default of `matching.maxDeployments`. At this limit, a server rejects polls of new workers.
 
-Server 1.29.1 reports the rejection only in its log; 1.32.0 reports it also to the worker.
+Server 1.29.1 reports the rejection only in its log, and 1.32.0 also reports it to the worker.
 https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
 """
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
@@ -25,17 +25,19 @@ _LATELY = timedelta(hours=1)
 _JUST_NOW = timedelta(minutes=10)
 _MOST_NAMED = 3
 _QUEUE_LIMIT = timedelta(minutes=5)
-"""How long a new version may take to poll the current version's task queues, or any for its gate."""
+"""How long a new version can take to poll the current version's task queues, or any task queue for its gate.
+"""
 
 _FIRST_POLLS = timedelta(minutes=1)
-"""How long after its first poll a worker may begin to poll for workflows. An activity worker never does."""
+"""How long after its first poll a worker can take to poll for workflows. Activity workers never poll for
+workflows."""
 
 
 def why_unregistered(target: Target) -> tuple[str, Phase]:
-    """Why Temporal does not know the target, and the phase, which is Blocked if a person must act."""
+    """Why Temporal does not know the target, and the phase. The phase is Blocked if a person must act."""
     obstacle, others = target.obstacle, len(target.temporal.versions)
     if target.ramp and not target.version:
-        why = "it ramps, but Temporal does not list it, so it is unknown whether its workers poll"
+        why = "it is ramping, but Temporal does not list it, so it is unknown whether its workers poll"
         return why, Phase.WAITING
     state = "Temporal lists it only as Created" if target.version else "Temporal does not know it yet"
     if not target.version and others >= MOST_VERSIONS:
@@ -71,9 +73,9 @@ def why_unregistered(target: Target) -> tuple[str, Phase]:
 
 
 def polls_instead(target: Target) -> str:
-    """A sentence about pollers that may be the target's worker under a wrong name, or empty.
+    """A sentence about pollers that might be the target's worker under a wrong name, or empty.
 
-    It is for a target that has not polled, although its pods are available, or may be.
+    The sentence is for a target that has not polled although its pods are, or might be, available.
     """
     # if the cluster was not read, it is unknown which versions were deployed
     max_age = _LATELY if target.world.deployments is not None else _JUST_NOW
@@ -112,7 +114,7 @@ def _needed_variables(target: Target) -> str:
 
 
 def may_be_called(name: str, worker: str) -> bool:
-    """Whether a Worker Deployment with this name may be the worker, with a mistake in its name.
+    """Whether the name of a Worker Deployment looks like a misspelling of the worker's name.
 
     A name with a slash belongs to another worker, unless only case or punctuation differs.
     """
@@ -124,7 +126,7 @@ def may_be_called(name: str, worker: str) -> bool:
 
 
 def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
-    """The task queues that the current version polls and the target does not, according to Temporal."""
+    """The task queues that, according to Temporal, the current version polls but the target does not."""
     current = target.versions.get(target.current or "")
     if not current or not target.version or target.version.task_queues is None:
         return ()
@@ -133,10 +135,10 @@ def missing_queues(target: Target) -> tuple[TaskQueue, ...]:
 
 
 def missing_queue(target: Target) -> str:
-    """The first missing task queue that delays the rollout, or empty if none does.
+    """The first missing task queue that delays the rollout, or empty if no task queue does.
 
-    A queue without tasks only delays the rollout until the target has had time to poll. Temporal's own rule
-    considers only tasks:
+    A task queue without tasks delays the rollout only until the target has had time to poll. Temporal's own
+    rule considers only tasks:
     https://github.com/temporalio/temporal/blob/main/service/worker/workerdeployment/client.go
     """
     for queue in missing_queues(target):
@@ -146,9 +148,10 @@ def missing_queue(target: Target) -> str:
 
 
 def queue_warnings(target: Target) -> Iterator[str]:
-    """A warning about task queues that the target does not poll, if they do not delay its rollout.
+    """A warning about task queues that the target does not poll, if they do not delay the rollout.
 
-    A queue that is used once a day is usually empty. After the rollout, no worker would poll it any more.
+    A task queue that is used once a day is usually empty. After the rollout, no worker would poll the task
+    queue.
     """
     idle = [_named(queue) for queue in missing_queues(target) if not _is_ignored(queue, target)]
     if idle and not (target.is_current or target.is_aborted or target.is_foreign or missing_queue(target)):
@@ -160,13 +163,13 @@ def queue_warnings(target: Target) -> Iterator[str]:
 
 
 def ignores_missing_queues(target: Target) -> bool:
-    """Whether the policy ignores a missing task queue that may have tasks, so Temporal must ignore it too."""
+    """Whether the policy ignores a missing task queue with possible tasks, so Temporal must ignore it too."""
     busy = (queue for queue in missing_queues(target) if queue.has_tasks is not False)
     return any(_is_ignored(queue, target) for queue in busy)
 
 
 def polls_until(target: Target) -> datetime | None:
-    """The time until which a new version may begin to poll its task queues, or None if it is over."""
+    """The time until which a new version can begin to poll its task queues, or None if this time is over."""
     created = target.version.created_at if target.version else None
     return created + _QUEUE_LIMIT if created and target.now < created + _QUEUE_LIMIT else None
 
@@ -181,10 +184,10 @@ def first_polls_end(target: Target) -> datetime | None:
 def has_no_unversioned_pollers(target: Target) -> bool:
     """Whether no unversioned worker polls any of the target's workflow task queues.
 
-    If the target runs only activities, its activity task queues count. A queue that was not read counts as
-    polled.
+    If the target runs only activities, its activity task queues count instead. A task queue that was not read
+    counts as polled.
     """
-    # for the controller, one queue of any type without such pollers is enough. But a new activity queue
+    # for the controller, one task queue without such pollers is enough. But a new activity task queue
     # proves nothing about the workflows, which would all move at once
     workflow = [queue for queue in target.task_queues if queue.type is TaskQueueType.WORKFLOW]
     return all(queue.unversioned_pollers is False for queue in workflow or target.task_queues)
