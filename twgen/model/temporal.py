@@ -178,10 +178,7 @@ class Version:
 
     @property
     def own_task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues, except those that Temporal itself uses.
-
-        Also empty if the task queues were not read.
-        """
+        """The task queues that Temporal does not use itself. Also empty if no task queue was read."""
         return tuple(queue for queue in self.task_queues or () if not queue.is_temporals_own)
 
 

@@ -208,8 +208,8 @@ class WorkerTimeline:
     server_version: str
     """The simulated version of the Temporal server."""
     outcome: Outcome
-    """The result. Settled: nothing is left to do. Waiting: the rollout waits for a person. Blocked: a problem
-    stops the rollout. Unfinished: the simulation stopped before the rollout ended."""
+    """The result. Settled: nothing is left to do. Waiting: the rollout waits for a person. Blocked: something
+    is wrong. Unfinished: the simulation was stopped."""
     because: Name
     """The reason for the outcome, as a sentence."""
     ends: Seconds

@@ -100,7 +100,7 @@ class AttachedRecord(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Replaces a version's attached objects whose template no longer exists."""
+    """The replacement of a version's attached objects whose template no longer exists."""
 
     version: VersionPlan
     old: tuple[AttachedInCluster, ...]

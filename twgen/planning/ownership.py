@@ -1,4 +1,4 @@
-"""Decides about the owners of workers and Deployments: claims, releases, and refusals for other owners."""
+"""Decides about the ownership of workers and Deployments: claims, releases and refusals."""
 
 from collections.abc import Iterator, Sequence
 

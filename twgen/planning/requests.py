@@ -139,7 +139,7 @@ def _stops(target: Target) -> tuple[str, ...]:
 
 
 def is_in_effect(request: Request, target: Target) -> bool:
-    """Whether a request has nothing left to change, for any reason. A promotion always has something left."""
+    """Whether a request has nothing left to change, for any reason. Always false for a promotion."""
     if request.target != target.build_id or not target.is_registered:
         return False
     match request.verb:

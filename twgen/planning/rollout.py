@@ -70,7 +70,7 @@ def next_write(plan: WorkerPlan) -> Write | None:
 
 
 def takes_back(plan: WorkerPlan) -> bool:
-    """Whether a version loses its share or its traffic stops growing. Such a change waits for nothing."""
+    """Whether a version loses its share or gets no further traffic. Such a change is never delayed."""
     routing = plan.routing
     is_back = routing.action is RoutingAction.CLEAR_RAMP or routing.reason is Reason.ROLLBACK
     return is_back or bool(routing.marks)

@@ -40,8 +40,8 @@ from twgen.versioning.names import filled, placeholders, versioned_deployment_na
 
 _SECOND = timedelta(seconds=1)
 _KEEPS_UP = 0.8
-"""A version that handles this share of the arriving tasks keeps up, since both rates are rough 30-second
-averages."""
+"""A version keeps up if it handles this share of the arriving tasks. Both rates are rough 30-second averages.
+"""
 MOST_POINTS = 1000
 """The maximum number of points per query. For a longer ramp, only the newest points are queried."""
 _UNSAFE = re.compile(r"""["'`\\]|[^ -~]""")

@@ -51,7 +51,7 @@ STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a setting such as `90`, `90s` or `1m30s`, or None if the setting is invalid."""
+    """The number of seconds in a setting such as `90`, `90s` or `1m30s`, or None if invalid."""
     try:
         return parse_duration(
             f"{text.strip()}s" if text.strip().isdecimal() else text.strip()
@@ -266,7 +266,7 @@ def _of_application(
         for option in sorted(application.sync_options & _COSTLY.keys())
     ]
     if not application.is_automated:
-        waits = "until a person syncs it, drained versions stay and new versions are not deployed"
+        waits = "until a person syncs the Application, drained versions stay and new ones are not deployed"
         automate = f"once its first rollout is Settled, {_automate(application, 'prune', 'selfHeal')}"
         advice.append(("it is synced manually", waits, automate))
     elif not application.heals:

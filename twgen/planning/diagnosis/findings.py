@@ -32,8 +32,7 @@ _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 _DOES_NOT_MOVE = "its traffic is not moving"
 _PLAN_WARNS, _DO_IT = "`twgen plan` warns about it", "follow the advice in the message"
 _MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
-"""The metadata entry that causes each of these reasons. Entries written by a rollout contain an explanation.
-"""
+"""The metadata entry that causes each reason. Only an entry from a rollout contains an explanation."""
 _CANNOT_RUN = re.compile(
     r"^crashes|CrashLoopBackOff|ErrImage|ImagePullBackOff|InvalidImageName|CreateContainer(Config)?Error"
 )

@@ -78,14 +78,22 @@ def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Dr
     account = Account(tick.account, "tick", f"`{apply}`" if tick.namespace == "" else "")
     watched = sorted(namespaces) if tick.namespace is None else [tick.namespace]
     for namespace, right in product(watched, _OF_TICK):
-        yield Need(account, namespace, right, "tick cannot check the workers there", Severity.PROBLEM)
+        yield Need(
+            account, namespace, right, "tick cannot check the workers in this namespace", Severity.PROBLEM
+        )
     drivers, account = set(chain.from_iterable(namespaces.values())), Account(tick.account, "tick")
     for namespace, right in product(watched, _STATUSES if drivers & {Driver.NONE, Driver.HOOK} else ()):
         without_it = "tick cannot write the status of workers that no Job rolls out"
         yield Need(account, namespace, right, without_it, Severity.ADVICE)
     for namespace, right in product(watched, _ROLLOUTS):
         if Driver.TICK in drivers:
-            yield Need(account, namespace, right, "tick cannot roll out the workers there", Severity.PROBLEM)
+            yield Need(
+                account,
+                namespace,
+                right,
+                "tick cannot roll out the workers in this namespace",
+                Severity.PROBLEM,
+            )
         elif Driver.HOOK in drivers and tick.takes_over:
             without_it = "tick cannot take over rollouts whose hook Argo CD skips"
             yield Need(account, namespace, right, without_it, Severity.ADVICE)

@@ -28,7 +28,7 @@ _MOST_ATTEMPTS = 20
 """The maximum number of workflow IDs to try. An ID may be in use by a run of another workflow type, because
 the gate's type was corrected or because another client started the run."""
 _APPLIED_WITHIN = timedelta(minutes=5)
-"""How long after its version a replay's Job may appear, although one render contains both."""
+"""How long a replay's Job can take to appear after its version, although one render contains both."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, so its Jobs are unknown")
 
 
