@@ -279,7 +279,7 @@ def test_interrupted_promotion_is_done_if_the_target_has_the_share_that_was_reco
     found = after_interruption(answer, STATES[state])
     assert found
     assert found.state is end
-    assert found.message.endswith("its share is 90% now") == ("another" in state)
+    assert found.message.endswith("the target's share is 90% now") == ("another" in state)
 
 
 @pytest.mark.parametrize("verb", list(Verb))
