@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 from twgen.cli.main import twgen
 from twgen.cli.options import GROUPS, shared_options
 
-GROUP_TITLES = ["Look:", "Ship:", "Steer:", "Run in a cluster:", "Import and export:"]
+GROUP_TITLES = ["Look:", "Ship:", "Steer:", "Run in a cluster:", "Move in and out:"]
 AT_A_TERMINAL = click.Context(twgen)
 
 

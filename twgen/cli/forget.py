@@ -34,8 +34,9 @@ def command(output: str, keep: int | None, **params: Any) -> None:
     twgen forget . --keep 10 --dry-run
 
     Temporal stores at most 100 versions of a worker, and refuses new versions after that. A version is old
-    if it has been drained for longer than scaledownDelay plus deleteDelay. twgen always keeps the target and
-    the newest drained versions. The command lists the versions to delete and asks for confirmation.
+    if it has been drained for longer than scaledownDelay plus deleteDelay, and for longer than the rollback
+    window. twgen always keeps the target and the newest drained versions. The command lists the versions to
+    delete and asks for confirmation.
     """
     settings, spec = the_worker(params)
     name, kept = spec.worker_deployment, keep or spec.policy.keep_records or KEPT

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twgen.cli.option import Form
+from twgen.cli.options import PATHS_OR_NAME, paths
 from twgen.cli.settings import (
     KIND,
     Settings,
@@ -446,5 +447,4 @@ class _PathsOrName(Form):
         return [*map(CompletionItem, names), *super().shell_complete(ctx, param, incomplete)]
 
 
-paths_or_name_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PathsOrName("PATH"))
-"""Files and folders, or `worker/NAME`. The default is `.`, and `-` means stdin."""
+paths_or_name_argument = paths(_PathsOrName("PATH"), PATHS_OR_NAME)

@@ -220,7 +220,7 @@ _GROUPS = {
         "doctor": "Check the installation, and say how to fix each problem.",
         "completion": "Print the script for shell completion.",
     },
-    "Import and export": {
+    "Move in and out": {
         "import": "Write specs for workers that already run.",
         "snapshot": "Print the state that other commands read with --snapshot.",
         "ownership": "Become the manager of a worker, or release the worker.",
@@ -311,9 +311,9 @@ def twgen() -> None:
       twgen render . | kubectl apply --server-side -f -
 
     \b
-    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,
-    3 state not available, 4 out of time, 5 another manager owns the worker,
-    70 a bug.
+    Exit codes: 0 done, 1 problems or changes were found, or a rollout failed,
+    2 usage or invalid spec, 3 state not available, 4 out of time,
+    5 another manager owns the worker, 70 a bug.
     """
 
 

@@ -369,7 +369,7 @@ _ROWS = (
     Option("--title", "Set the title of the page. The default title names the kubeconfig's context.", NAME),
     Option("--no-browser", "Do not open a browser."),
     Option("--from", "Take over the worker from its current manager, NAME.", NAME, renamed="owner"),
-    Option("-y --yes", "Do not ask for confirmation."),
+    Option("-y --yes", "Do not ask for confirmation. Without a terminal, this option is required."),
     Option("--full", "Send all traffic to the target, and skip the remaining steps."),
     Option(
         "--keep",
@@ -389,7 +389,8 @@ _ROWS = (
     Option("--every", "Keep running, and check at this interval.", READING_TIME),
     Option(
         "--metrics",
-        "Serve /metrics and /healthz on this address. With :PORT, listen on all addresses. Needs --every.",
+        "Serve /metrics, /healthz and a read-only page of all rollouts on this address. With :PORT, listen on"
+        " all addresses. Needs --every.",
         ADDRESS,
     ),
     Option(

@@ -105,8 +105,16 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
     return Option("-o --output", "Print in this format.", Choice(formats), default=formats[0]).decorator()
 
 
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
-"""Files and folders. The default is `.`, and `-` means stdin."""
+_PATHS = "A file or folder of specs or manifests, or - for stdin. The default is the current folder."
+PATHS_OR_NAME = f"{_PATHS} worker/NAME selects a rollout in the cluster instead, without its specs."
+
+
+def paths(form: Form, text: str) -> Callable[[Command], Command]:
+    """Add the argument that names the command's input."""
+    return click.argument("paths", nargs=-1, metavar="[PATH]...", type=form, help=text)
+
+
+paths_argument = paths(Form("PATH"), _PATHS)
 
 
 def refuse_settings_of_operator() -> None:

@@ -47,7 +47,10 @@ class Recorded(NamedTuple):
 
 @click.command(cls=Grouped)
 @paths_argument
-@options("now", *INPUT, "namespace", "check", "strict", "quiet")
+@options(
+    *("now", *INPUT, "namespace", "check", "strict", "quiet"),
+    now="Record this time in new entries. The default is the current time.",
+)
 def lock(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 

@@ -65,6 +65,7 @@ _MISSED = 3
     *("operator_config", "quiet"),
     all_namespaces="Check the workers of every namespace.",
     namespace="Check the workers of this namespace.",
+    operator_config="Use this OperatorConfig. Its `tick` permits changes in Temporal.",
     title="Show this title on the page, such as the name of the cluster. Needs --metrics.",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
@@ -72,7 +73,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 
     Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
     would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
-    the Job, and Argo CD recreates it.
+    the Job, and Argo CD recreates it. tick checks once, unless --every is given. It changes nothing in
+    Temporal unless the OperatorConfig permits it.
 
     \b
     twgen tick -A --every 1m
