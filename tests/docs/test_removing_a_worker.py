@@ -21,12 +21,15 @@ from twgen.versioning.names import (
     ATTACHED,
     COMPARE_OPTIONS,
     GONE,
+    HOOK,
     IDENTITY,
+    IGNORE_HEALTH,
     INJECTED,
     LINK,
     NOT_PRUNED,
     PATCHED,
     SYNC_OPTIONS,
+    SYNC_WAVE,
     TRACKING_ID,
 )
 from twgen.yaml.reader import read_documents
@@ -151,7 +154,7 @@ def test_uninstalling_takes_all_marks_off_a_deployment() -> None:
     [taken] = [line for line in commands("kubectl", UNINSTALL) if line.startswith("kubectl annotate ")]
     names = {word.removesuffix("-") for word in taken.split() if word.endswith("-")}
     assert names == {
-        *(TRACKING_ID, SYNC_OPTIONS, COMPARE_OPTIONS, LINK),
+        *(TRACKING_ID, SYNC_OPTIONS, COMPARE_OPTIONS, LINK, IGNORE_HEALTH, HOOK, SYNC_WAVE),
         *(IDENTITY, INJECTED, ATTACHED, ADDED, GONE, PATCHED),
     }
 
@@ -159,9 +162,9 @@ def test_uninstalling_takes_all_marks_off_a_deployment() -> None:
 def test_uninstalling_takes_all_of_the_sidecar_out_of_the_repo_server() -> None:
     [command] = [line for line in commands("kubectl", UNINSTALL) if " patch -n argocd deployment " in line]
     patch = json.loads(shlex.split(command)[-1])["spec"]["template"]["spec"]
-    added: dict[str, set[str]] = {"containers": set(), "volumes": set()}
-    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+    added: dict[str, set[str]] = {"initContainers": set(), "containers": set(), "volumes": set()}
+    for name in ("sidecar.yaml", "in-cluster/token.yaml", "templating/programs.yaml"):
         [document] = read_documents((DOCS.parent / "deploy" / name).read_text())
         for field in added:
-            added[field] |= {item["name"] for item in document["spec"]["template"]["spec"][field]}
+            added[field] |= {item["name"] for item in document["spec"]["template"]["spec"].get(field, [])}
     assert {field: {item["name"] for item in items} for field, items in patch.items()} == added

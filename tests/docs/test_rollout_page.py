@@ -39,8 +39,11 @@ def test_command_of_the_page_asks_temporal_first(command: str) -> None:
     assert "cannot be reached" in ended.stderr
 
 
-def test_page_lists_the_exit_codes_of_a_rollout() -> None:
-    listed = {int(code) for code in re.findall(r"^- (\d)[:,]", PAGE, re.MULTILINE)}
+def test_page_links_to_the_exit_codes_of_a_rollout() -> None:
+    assert "(commands.md#exit-codes)" in (ROOT / "docs" / "rollout.md").read_text()
+    commands = (ROOT / "docs" / "commands.md").read_text()
+    codes = commands.partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    listed = {int(code) for code in re.findall(r"^\| (\d) \|", codes, re.MULTILINE)}
     raised = {error.exit_code for error in errors.TwgenError.__subclasses__()}
     assert listed == {0} | raised
 

@@ -32,10 +32,14 @@ Object = dict[str, Any]
 
 
 def built(folder: Path, *, without: str = "") -> dict[str, Object]:
-    """What kustomize makes of an installation as the page shows it, by kind; without these components."""
+    """What kustomize makes of an installation as the page shows it, by kind; without these components.
+
+    It has the component for the Prometheus operator, which the page leaves out because it needs CRDs.
+    """
     shutil.copytree(ROOT / "deploy", folder / "twgen" / "deploy", dirs_exist_ok=True)
     page = (ROOT / "docs" / "tick.md").read_text()
     [shown] = re.findall(r"^```yaml\n(namespace: twgen\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = re.sub(r"^# (?=.*/prometheus-operator$)", "", shown, flags=re.MULTILINE)
     kept = [line for line in shown.splitlines() if not (without and re.search(without, line))]
     return kustomized(folder, "\n".join(kept))
 
