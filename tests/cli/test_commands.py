@@ -197,3 +197,12 @@ def test_folder_of_that_name_is_a_path(run: Run, tmp_path: Path) -> None:
     (tmp_path / "worker" / "payments").mkdir(parents=True)
     ended = run("plan", "worker/payments", "--no-cluster")
     assert "no document found in worker/payments" in ended.stderr
+
+
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_object_that_names_its_namespace_is_rendered_with_it(run: Run, story: Path, output: str) -> None:
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a-settings, namespace: own}\n"
+    (story / "specs" / "0.yaml").write_text(config_map)
+    ended = run("render", "specs", *WORLD, "-n", "shop", "-o", output)
+    assert ended.returncode == 0, ended.stderr
+    assert "a-settings" in ended.stdout

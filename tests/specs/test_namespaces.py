@@ -54,3 +54,13 @@ def test_definition_among_the_documents_says_whether_its_kind_has_a_namespace() 
         named("example.com/v1", "Gadget"),
         named("example.com/v1", "Region"),
     ) == ([None, None, "shop", None], [])
+
+
+def test_object_that_names_its_namespace_is_kept_at_any_place_of_the_documents() -> None:
+    own, gadget = named("v1", "ConfigMap", namespace="own"), named("example.com/v1", "Gadget")
+    names_no_namespace = "example.com/Gadget may be cluster-scoped, so -n does not set the namespace"
+    assert filled(own, own) == (["own", "own"], [])
+    for values, namespaces in (((own, gadget), ["own", None]), ((gadget, own), [None, "own"])):
+        found, [warning] = filled(*values)
+        assert found == namespaces
+        assert warning.startswith(names_no_namespace)

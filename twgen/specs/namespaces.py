@@ -45,15 +45,14 @@ def with_namespaces(
     filled: list[Document] = []
     unknown: dict[GroupKind, Problem] = {}
     for document in documents:
-        kind = GroupKind.of(document.value)
-        if value_at(document.value, "metadata", "namespace") or not (known := _is_namespaced(kind, defined)):
-            filled.append(document)
-            if known is None and kind not in unknown:
-                why = f"{kind} may be cluster-scoped, so -n does not set the namespace of its objects"
-                unknown[kind] = Problem.at(document, "metadata", f"{why}: write metadata.namespace")
-            continue
-        metadata = {**(document.value.get("metadata") or {}), "namespace": namespace}
-        filled.append(replace(document, value={**document.value, "metadata": metadata}))
+        value, kind = document.value, GroupKind.of(document.value)
+        is_namespaced = not value_at(value, "metadata", "namespace") and _is_namespaced(kind, defined)
+        if is_namespaced is None and kind not in unknown:
+            why = f"{kind} may be cluster-scoped, so -n does not set the namespace of its objects"
+            unknown[kind] = Problem.at(document, "metadata", f"{why}: write metadata.namespace")
+        if is_namespaced:
+            value = {**value, "metadata": {**(value.get("metadata") or {}), "namespace": namespace}}
+        filled.append(replace(document, value=value))
     return tuple(filled), list(unknown.values())
 
 
