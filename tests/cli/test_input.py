@@ -10,6 +10,7 @@ import pytest
 
 from testing.processes import ENVIRONMENT
 from tests.cli.conftest import TWGEN, Run
+from twgen.model.problem import quoted
 
 
 @pytest.mark.parametrize("kind", ["Helm", "Kustomize"])
@@ -115,6 +116,36 @@ def test_value_files_are_limited_each_and_all_together(
     names = ",".join(f"values{number}.yaml" for number in range(len(sizes)))
     ended = run("render", "specs", "--input", "Helm", "--value-files", names, env=a_program(story, "helm"))
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"twgen: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/values.yaml", "$values/prod.yaml", " values.yaml", "", "?values.yaml", "nothere/", "a://b", "../../a"],
+)
+def test_optional_value_file_has_the_form_of_a_required_one(run: Run, story: Path, name: str) -> None:
+    (story / "specs" / "values.yaml").touch()
+    parameter = {"name": "valueFiles", "array": [f"?{name}"]}
+    in_argocd = {"ARGOCD_APP_PARAMETERS": json.dumps([{"name": "input", "string": "Helm"}, parameter])}
+    variables, asked = a_program(story, "helm"), ("render", "specs")
+    for ended in (
+        run(*asked, "--input", "Helm", "--value-files", f"?{name}", env=variables),
+        run(*asked, env={**variables, "ARGOCD_APP_NAME": "payments", **in_argocd}),
+    ):
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert f"value-files: {quoted(f'?{name}')} is not a file of the checkout: " in ended.stderr
+
+
+@pytest.mark.parametrize("optional", ["", "?"])
+@pytest.mark.parametrize("name", [".", "folder", "broken.yaml"])
+def test_folder_or_broken_link_is_not_a_missing_value_file(
+    run: Run, story: Path, name: str, optional: str
+) -> None:
+    (story / "specs" / "folder").mkdir()
+    (story / "specs" / "broken.yaml").symlink_to("nothere.yaml")
+    asked = ("--input", "Helm", "--value-files", f"{optional}{name}")
+    ended = run("render", "specs", *asked, env=a_program(story, "helm"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"value-files: '{name}' is a folder or a broken link: name a file" in ended.stderr
 
 
 def test_lower_limits_of_the_system_lower_those_of_kustomize(story: Path) -> None:

@@ -62,6 +62,8 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
 OPTIONAL = "?"
 """The prefix that marks a value file as optional."""
+_NO_VALUE_FILE = re.compile(r"[/$?\s].*|.*/|.*://.*|")
+"""Texts that cannot be the relative path of a value file."""
 
 
 class NotRendered(InvalidInput):
@@ -278,17 +280,18 @@ def _of_helm(settings: Input, folder: str, root: str, private: str, *, is_checko
     for at, written in enumerate(settings.value_files):
         name = written.removeprefix(OPTIONAL)
         file = os.path.realpath(f"{folder}/{name}")
-        if "://" in name or os.path.commonpath((root, file)) != root:
-            raise InvalidInput(f"value-files: {quoted(name)} is not a file of the checkout: {only}")
+        if _NO_VALUE_FILE.fullmatch(name) or os.path.commonpath((root, file)) != root:
+            raise InvalidInput(f"value-files: {quoted(written)} is not a file of the checkout: {only}")
         content = _value_file(name, file)
         size += len(content or b"")
         if size > DEFAULT.bytes:
             raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in total: use fewer files")
         if content is None:
+            if os.path.lexists(f"{folder}/{name}"):
+                raise InvalidInput(f"value-files: {quoted(name)} is a folder or a broken link: name a file")
             if written != name:
                 continue
-            message = f"value-files: there is no file {quoted(name)} in the chart's folder"
-            raise InvalidInput(f"{message}: {only}" if name.startswith(("/", "$")) else message)
+            raise InvalidInput(f"value-files: there is no file {quoted(name)} in the chart's folder")
         # the file is copied to a safe name, because helm splits the argument at commas and downloads from
         # anything that looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
