@@ -79,7 +79,7 @@ def test_shell_gets_only_names_of_workers_whatever_a_server_answers(
     assert [item.value for item in items] == ["worker/mail", "worker/pay", "worker/"]
 
 
-def test_login_program_does_not_ask_the_person_who_completes_a_name(
+def test_credential_plugin_does_not_ask_the_person_who_completes_a_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = {
@@ -89,7 +89,9 @@ def test_login_program_does_not_ask_the_person_who_completes_a_name(
         "interactiveMode": "IfAvailable",
     }
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", {"exec": program})
-    monkeypatch.setattr("twgen.clients.login_programs._terminal", lambda: os.open(os.devnull, os.O_RDONLY))
+    monkeypatch.setattr(
+        "twgen.clients.credential_plugins._terminal", lambda: os.open(os.devnull, os.O_RDONLY)
+    )
     words = ["status", "--kubeconfig", str(kubeconfig), "-n", "shop"]
     items = ShellComplete(twgen, {}, "twgen", "").get_completions(words, "worker/")
     assert [item.value for item in items] == ["worker/"]

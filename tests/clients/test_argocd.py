@@ -66,7 +66,7 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
     [
         (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
         (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
-        (400, b"{}", "rejects the request: is it Argo CD 2.14 or later? (400: )"),
+        (400, b"{}", "rejects the request: check that it is Argo CD 2.14 or newer (400: )"),
         (401, b'{"message": "expired"}', "rejects the token: is it still valid? (401: expired)"),
         (429, b"slow down", "the next check tries again; increase --every (429: slow down)"),
         (520, b"", "the next check tries again; check the argocd-server log (520: )"),

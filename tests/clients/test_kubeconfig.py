@@ -174,7 +174,7 @@ def test_combination_that_kubectl_refuses_is_refused_with_its_field(
     assert "the-secret" not in str(failed.value)
 
 
-def test_old_version_of_a_login_program_needs_no_interactive_mode(tmp_path: Path) -> None:
+def test_old_version_of_a_credential_plugin_needs_no_interactive_mode(tmp_path: Path) -> None:
     program = {"apiVersion": f"{V1}beta1", "command": "a"}
     assert context_of_files(str(kubeconfig(tmp_path / "config", SERVER, {"exec": program})), "").is_secure
 

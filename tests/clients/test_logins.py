@@ -20,7 +20,7 @@ from urllib3 import PoolManager
 
 from testing.credentials import SERVER_NAME, Authority
 from tests.clients.tls_server import Served, ask, authority, encoded, kubeconfig, serving
-from twgen.clients import login_programs, logins
+from twgen.clients import credential_plugins, logins
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -39,7 +39,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal passed
         passed += seconds
 
-    for module in (logins, login_programs):
+    for module in (logins, credential_plugins):
         monkeypatch.setattr(module, "monotonic", lambda: real() + passed)
     return pass_
 
@@ -305,7 +305,7 @@ def test_certificates_in_files_are_read_again_and_connections_with_the_old_ones_
         ({"auth-provider": {}}, "auth-provider None is not supported"),
         ({}, "user 'u': it has no token, password, certificate or credential plugin"),
         (None, "context 'here' without a user: it has no token"),
-        ({"tokenFile": "a\0b"}, "tokenFile: its file cannot be read .it has a null character"),
+        ({"tokenFile": "a\0b"}, "tokenFile: its file cannot be read .it contains a null character"),
         ({"tokenFile": "the-secret"}, "tokenFile: its file cannot be read"),
         ({"client-certificate": "empty", "client-key": "empty"}, "client-certificate has no PEM data"),
         (

@@ -95,7 +95,7 @@ def test_abort_of_an_aborted_version_keeps_it_aborted_although_a_retry_waits_too
 def test_request_that_comes_while_an_abort_is_interrupted_is_refused_with_it() -> None:
     async def told(cluster: Cluster) -> None:
         abort = Request("r2", Verb.ABORT, "v3", cluster.model.now, "ana")
-        answered(cluster, Answer(abort, AnswerState.TAKEN, "no longer send 5%", f"{cluster.token}", 0))
+        answered(cluster, Answer(abort, AnswerState.TAKEN, "stop sending 5%", f"{cluster.token}", 0))
         await ask(cluster, Verb.RETRY)
         await ask(cluster, Verb.ABORT, id="r2", wait=MINUTE)
 

@@ -90,12 +90,12 @@ def test_request_is_taken_within_five_seconds_although_a_step_pauses() -> None:
     cluster = story(told)
     assert answer(cluster) == (
         "Done",
-        "no longer send 5% of new workflows to v3, until `twgen retry` or a new build ID",
+        "stop sending 5% of new workflows to v3, until `twgen retry` or a new build ID",
     )
     assert share(cluster) == 0
     assert not annotations(cluster)
     [event] = [event for event in cluster.api.listed(EVENTS) if event["reason"] == "RequestDone"]
-    assert event["message"].startswith("Abort of v3, requested by ana: no longer send 5%")
+    assert event["message"].startswith("Abort of v3, requested by ana: stop sending 5%")
 
 
 def test_paused_rollout_stays_until_it_is_resumed() -> None:

@@ -90,7 +90,7 @@ def test_bad_version_is_back_at_zero_seconds_after_on_call_pressed_abort(
         assert story.share("v2") == 0, "neither a sync nor self-heal brings it back"
         [answer] = events(story, "Request")
         assert answer["reason"] == "RequestDone"
-        assert answer["message"].startswith("Abort of v2, requested by Argo CD: no longer send 25%")
+        assert answer["message"].startswith("Abort of v2, requested by Argo CD: stop sending 25%")
         assert any("on-call" in event["message"] for event in events(story, "ResourceActionRan"))
         assert story.application.get()["status"]["sync"]["status"] == "Synced"
 

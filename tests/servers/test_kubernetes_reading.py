@@ -303,7 +303,7 @@ def logged_in(cluster: Cluster, tmp_path: Path) -> Path:
     return path
 
 
-def test_login_program_of_a_kubeconfig_is_run(specs: Path, logged_in: Path) -> None:
+def test_credential_plugin_of_a_kubeconfig_is_run(specs: Path, logged_in: Path) -> None:
     ended = with_kubeconfig(logged_in, specs, "render")
     assert (ended.code, ended.stderr) == (0, "")
 

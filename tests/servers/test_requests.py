@@ -92,7 +92,7 @@ def test_ramp_is_aborted_within_seconds_by_an_account_that_may_patch_the_status_
     assert ended.code == 0, ended
     assert time.monotonic() - began < A_LOOK
     assert story.share("v2") == 0
-    did = "no longer send 25% of new workflows to v2, until `twgen retry` or a new build ID"
+    did = "stop sending 25% of new workflows to v2, until `twgen retry` or a new build ID"
     assert ended.stdout == f"{story.namespace}/greeter: Done: {did}\n"
     story.apply()
     outlast(PAUSE)

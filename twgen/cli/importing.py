@@ -42,9 +42,9 @@ _DEPLOYMENT = "deployment/"
 def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
     """Write specs for running workers, from the controller's objects or from Deployments without versions.
 
-    Each object gets its own file. twgen updates an existing file of a controller's object, and keeps its
-    comments and order. twgen does not change an existing file of a Deployment. Comments mark the values that
-    you must fill in because the Deployment does not contain them.
+    Each object gets its own file. If the file of a controller's object exists, twgen updates it, and keeps
+    the comments and the order of the fields. twgen does not change an existing file of a Deployment. Comments
+    mark the values that you must fill in because the Deployment does not contain them.
 
     The ledger next to the specs records each worker's target. If the Deployments of older versions were read,
     the ledger records these versions too, so that twgen can restore them from Git.

@@ -309,7 +309,7 @@ _ROWS = (
         default="3m",
     ),
     Option("--render-interval", "Assume that this time passes between renders.", INTERVAL, default="3m"),
-    Option("--starts-per-hour", "Assume that this many workflows start in an hour. Needs --failing.", STARTS),
+    Option("--starts-per-hour", "Assume that this many workflows start per hour. Needs --failing.", STARTS),
     Option(
         "--failing",
         "Report how soon a version with this failure rate would be detected. Needs --starts-per-hour.",

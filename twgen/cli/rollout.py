@@ -113,7 +113,7 @@ def judge(outcomes: Sequence[WorkerPlan | BaseException]) -> None:
 
 
 class _RecallingServers(RolloutServers):
-    """Access to a worker's servers. Reads also find the worker's old versions in Git."""
+    """Access to a worker's servers. Each read also looks up the worker's old versions in Git."""
 
     def __init__(self, spec: WorkerSpec, opened: Connections, memory: Memory, specs: Specs) -> None:
         super().__init__(spec, opened)

@@ -33,7 +33,7 @@ _ADVICE: Mapping[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check tries again; increase --every",
 }
 _FAILED = "failed: the next check tries again; check the argocd-server log"
-_OTHER_ADVICE = "rejects the request: is it Argo CD 2.14 or later?"
+_OTHER_ADVICE = "rejects the request: check that it is Argo CD 2.14 or newer"
 _CONFIG_MAP = "ConfigMap"
 _MANAGED = excerpt(Field("items", listing(excerpt("targetState"))))
 _SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"

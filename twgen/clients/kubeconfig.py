@@ -139,7 +139,7 @@ class Entry(NamedTuple):
         try:
             return self.path(name).read_bytes()
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it has a null character"
+            why = error.strerror if isinstance(error, OSError) else "it contains a null character"
             why = f"{why}; ~ is not expanded" if "~" in text else why
             # do not quote a value that may be a token or a key that was pasted instead of a path
             is_path = os.sep in text and text.isprintable() and len(text) <= _LONGEST_PATH

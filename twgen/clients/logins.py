@@ -17,10 +17,10 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from twgen.clients.credential_plugins import Credential, renewal, run_credential_plugin
 from twgen.clients.deadline import in_thread, monotonic
 from twgen.clients.http import TOKEN, json_of, pool_to, tls_context
 from twgen.clients.kubeconfig import ClusterAccess, Context, Unusable, context_of_files, context_of_pod
-from twgen.clients.login_programs import Credential, renewal, run_login_program
 from twgen.errors import StateUnavailable
 from twgen.yaml.source import Budget
 
@@ -144,7 +144,7 @@ class Login:
             if before and is_same_user and not is_refused and monotonic() < before.credential.ends:
                 credential = before.credential
             else:
-                credential = await run_login_program(context, seconds, asks=self._asks)
+                credential = await run_credential_plugin(context, seconds, asks=self._asks)
         # in a thread, because importing the Kubernetes client takes a third of a second
         return await in_thread(lambda: _open(context, credential, before))
 

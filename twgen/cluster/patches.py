@@ -11,7 +11,7 @@ from twgen.cluster.server_defaults import compare, pull_policy
 from twgen.model.world import LivePatch
 
 _WHOLE = ("image", "resources")
-"""Fields that a patch replaces completely. In `env`, a patch replaces single variables."""
+"""Fields that a patch replaces completely. `env` is an exception: a patch replaces individual variables."""
 _LISTS = ("initContainers", "containers")
 _CONTAINER_TYPES = {"name": str, "image": str | None, "resources": dict | None, "env": list, "added": list}
 _VARIABLE_TYPES = {"name": str, "value": str, "valueFrom": dict}

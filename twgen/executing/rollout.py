@@ -94,8 +94,8 @@ class RolloutLoop:
         """Roll out until the worker is Settled or Blocked. Returns the last plan.
 
         With `once`, stop after one change. Claiming the worker and writing metadata do not count as changes.
-        A failure is raised if `once` is set. An attended loop also raises failures before the first plan is
-        shown. Any other failure is reported, and the loop reads the state again.
+        A failure is raised if `once` is set. In an attended loop, a failure before the first plan is raised
+        too. Any other failure is reported, and the loop reads the state again.
         """
         is_first, failure = True, ""
         while True:

@@ -171,8 +171,8 @@ class Replay:
     must exit with 0 if it replayed all histories, and with 1 if a replay failed."""
     sample: Annotated[Sample, FieldRule.INLINE] = Sample()
     before: Annotated[ReplayBefore, FieldName("when")] = ReplayBefore.RAMP
-    """The event that waits for the replay. With `BeforeRamp`, the target's first share of traffic waits. With
-    `BeforeMove`, the `Move` actions in `draining` wait. With `Both`, both events wait."""
+    """What must wait for the replay. With `BeforeRamp`, the target's first share of traffic waits. With
+    `BeforeMove`, the `Move` actions in `draining` wait. With `Both`, both wait."""
     within: Annotated[timedelta, duration(timedelta(seconds=10), timedelta(hours=24))] = timedelta(hours=1)
     """The time limit, from 10s to 24h. A replay that takes longer fails."""
     in_memory: bool = False

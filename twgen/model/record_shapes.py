@@ -243,7 +243,7 @@ def _mapping_reader(
 ) -> Callable[[Any, Path, Findings], Any]:
     """A function that reads a mapping with these fields.
 
-    Without `make`, other fields are allowed, and all fields are kept.
+    If `make` is None, unknown fields are allowed, and all fields are kept.
     """
     by_name = {
         entry.name: (entry.attribute, entry.shape.plain, entry.shape.read, entry.name in nullable)

@@ -99,7 +99,7 @@ def abort(target: Target) -> Intervention:
         raise refused(target, "it is already aborted")
     stop, change = "send no traffic", None
     if target.ramp:
-        stop = f"no longer send {plain_percentage(target.ramp.percentage)}% of new workflows"
+        stop = f"stop sending {plain_percentage(target.ramp.percentage)}% of new workflows"
         change = _change(target, RoutingAction.CLEAR_RAMP)
     will = f"{stop} to {target.build_id}, until `twgen retry` or a new build ID"
     return Intervention(will, target.new_mark(MarkKey.ABORTED), change)

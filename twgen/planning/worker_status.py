@@ -285,7 +285,7 @@ def _versions(
 
 
 def _move(version: Version, temporal: WorkerDeployment) -> Move | None:
-    """The version's last change of traffic, from its metadata, unless another client has changed it since."""
+    """The version's last traffic change, from its metadata. None if another client changed it later."""
     mark = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
     if not mark:
         return None

@@ -90,7 +90,7 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
-    """All names of a kind in documents and clusters, starting with the current name."""
+    """A kind's current name, then the older names that documents and clusters may still use."""
     return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
 
 

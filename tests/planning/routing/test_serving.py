@@ -36,7 +36,7 @@ def condition(**status: Any) -> dict[str, Any]:
 
 UNAVAILABLE = "its Deployment is not available yet"
 SILENT = "none of its workers polls task queue main"
-UNREAD = "the cluster was not read, and Temporal lists no poller of it on task queue main"
+UNREAD = "the cluster was not read, and Temporal lists no poller for it on task queue main"
 NOTHING_READ = "neither the cluster nor its {} were read, so it is unknown whether it serves"
 UNVERSIONED = ", but an unversioned worker does: is versioning enabled in the worker's SDK options?"
 PODS, BESIDE_ANOTHER = [live("v3")], silent(unversioned_pollers=True)

@@ -285,7 +285,7 @@ def _run(target: Target) -> ReplayRun:
 def replay_may_come_until(target: Target) -> datetime | None:
     """The time until which the Job of the target's replay may still appear.
 
-    None if this time is over or unknown.
+    None if the time is unknown or has passed.
     """
     created = (source.created_at for source in (target.version, target.deployment) if source)
     since = max(filter(None, created), default=None)

@@ -235,7 +235,7 @@ class Target:
                 why = f"neither the cluster nor its {unread} were read, so it is unknown whether it serves"
                 return Obstacle(why, is_known=False)
             if silent := [queue for queue in queues if not queue.pollers]:
-                because = "the cluster was not read, and Temporal lists no poller of it on task queue"
+                because = "the cluster was not read, and Temporal lists no poller for it on task queue"
                 return Obstacle(f"{because} {silent[0].name}{_unversioned_poller(silent[0])}")
             return None
         if not live:

@@ -89,7 +89,7 @@ def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
-    """The next action on each version that becomes due as time passes, by build ID."""
+    """The next action on each version that is due to time alone, by build ID."""
     by_build_id = {}
     for version in version_facts(spec, world, now):
         action = decide(version).action

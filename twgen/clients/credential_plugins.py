@@ -76,7 +76,7 @@ def renewal(end: float) -> float:
     return monotonic() + left - min(_MARGIN, max(0, left) * _PART_OF_MARGIN)
 
 
-async def run_login_program(context: Context, seconds: float, *, asks: bool) -> Credential:
+async def run_credential_plugin(context: Context, seconds: float, *, asks: bool) -> Credential:
     """The credential that the credential plugin prints: a token, a certificate with its key, or both.
 
     A plugin that can prompt a user at the terminal has no time limit. Otherwise, twgen stops the plugin and

@@ -1,4 +1,4 @@
-"""Login programs of a kubeconfig: what they get, what they may print, and how long they may take."""
+"""Credential plugins of a kubeconfig: what they get, what they may print, and how long they may take."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 
 from testing.processes import eventually
 from tests.clients.tls_server import Served, ask, authority, kubeconfig, serving
-from twgen.clients import login_programs
+from twgen.clients import credential_plugins
 from twgen.clients.programs import program_on_path
 from twgen.errors import OutOfTime, StateUnavailable
 
@@ -214,7 +214,7 @@ def test_program_that_may_not_be_stopped_is_not_waited_for(
     script = f"echo $$ > {tmp_path}/pid; exec sleep 1000"
     with serving() as served, monkeypatch.context() as patched:
         patched.setattr(os, "killpg", refuse)
-        patched.setattr(login_programs, "_terminal", lambda: None)
+        patched.setattr(credential_plugins, "_terminal", lambda: None)
         with pytest.raises(OutOfTime, match="the credential plugin login did not finish within 2 s"):
             ask(config(tmp_path, served, program(tmp_path, script)), seconds=2)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
