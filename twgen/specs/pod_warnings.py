@@ -176,9 +176,8 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Mes
     https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
     """
     selector, labels = constraint.get("labelSelector"), _labels_of(worker, worker.build_id)
-    if not selector:
-        return None
-    if not selects(selector, labels):
+    # without a selector, a constraint selects no pods; with an empty one, all pods of the namespace
+    if selector is None or not selects(selector, labels):
         [(name, value)] = list(selector_labels(worker.name, "").items())[:1]
         return _SPREAD(f"selects none of this worker's pods, so they are not spread: select {name}: {value}")
     if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not _selects_others(constraint, worker):
