@@ -104,6 +104,30 @@ def test_worker_that_people_have_elsewhere_below_the_folder_goes_on_there(run: R
     assert not (objects / "all" / "twgen.lock").exists()
 
 
+def test_folder_without_documents_is_as_good_as_a_new_one(run: Run, objects: Path) -> None:
+    for name in (".git/config", ".gitkeep", "README.md"):
+        file = objects / "workers" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("# ours\n")
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert ended.returncode == 0, ended
+    assert (objects / "workers" / "payments.yaml").exists()
+
+
+def test_name_with_a_path_writes_nothing_outside_the_folder(run: Run, objects: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "x/../../evil", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "payments"}}},
+    }
+    items = [deployment(), budget]
+    (objects / OBJECTS).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    (objects / "workers" / "template-x").mkdir(parents=True)
+    assert run("import", OBJECTS, "--folder", "workers").returncode == 0
+    assert not list(objects.rglob("*evil*"))
+
+
 @pytest.mark.parametrize("kind", ["ConfigMap", "Deployment"])
 def test_file_that_holds_something_else_is_left_alone(run: Run, objects: Path, kind: str) -> None:
     (objects / "workers").mkdir()

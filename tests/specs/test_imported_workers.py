@@ -57,9 +57,20 @@ def test_address_comes_from_a_variable_of_another_name_which_is_named(
     assert parsed(found).problems == ()
 
 
+def test_address_can_have_an_ip_of_version_6() -> None:
+    address = "[2001:db8::1]:7233"
+    found, _ = imported(documents(with_env({"name": "TEMPORAL_GRPC_ENDPOINT", "value": address})), "")
+    assert of_kind(found, "Connection").document["spec"] == {"hostPort": address}
+    assert parsed(found).problems == ()
+
+
 @pytest.mark.parametrize(
     ("variables", "hint"),
     [
+        (
+            {"TEMPORAL_TARGET": "dns:///a:7233,b:7233"},
+            "fill in: TEMPORAL_TARGET has 'dns:///a:7233,b:7233', which is not host:port",
+        ),
         ({"TEMPORAL_HOST": "temporal"}, "fill in: TEMPORAL_HOST has 'temporal', without a port"),
         (
             {"TEMPORAL_HOST": "a:7233", "OLD_TEMPORAL_HOST": "b:7233"},
@@ -209,6 +220,58 @@ def test_what_scales_and_protects_the_pods_becomes_attached_templates(autoscaler
     assert worker.replicas is None, "the autoscaler sets them"
 
 
+@pytest.mark.parametrize("autoscaler", [HPA, SCALED], ids=["hpa", "so"])
+def test_objects_of_the_same_name_become_templates_of_several_names(
+    autoscaler: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    budget = {**BUDGET, "metadata": HPA["metadata"]}
+    short = request.node.callspec.id
+    found, left = imported(documents(deployment(), autoscaler, budget), "")
+    assert left == []
+    names = ["payments-pdb", f"payments-{short}"]
+    assert sorted(one.file for one in found[2:]) == sorted(f"template-{name}.yaml" for name in names)
+    [worker] = parsed(found).workers
+    assert sorted(item.name for item in worker.attached) == sorted(names)
+    theirs = {"workerDeploymentRef": {"name": "other"}, "template": {}}
+    taken = manifest("temporal.io/v1alpha1", "WorkerResourceTemplate", theirs, "budget")
+    found, left = imported(documents(deployment(), autoscaler, BUDGET, taken), "")
+    assert left == []
+    assert {one.file for one in found[2:]} == {
+        "template-payments.yaml",
+        "template-budget-pdb.yaml",
+        "template-budget.yaml",
+    }
+
+
+def test_budget_of_two_workers_becomes_a_template_for_each_and_its_labels_are_left_out() -> None:
+    other = deployment()
+    other["metadata"] = {**other["metadata"], "name": "mail"}
+    budget = {**BUDGET, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"team": "pay"}}}}
+    found, left = imported(documents(deployment(), other, budget), "")
+    assert left == []
+    specs = parsed(found)
+    attached = [(worker.name, [item.name for item in worker.attached]) for worker in specs.workers]
+    assert sorted(attached) == [
+        ("mail", ["budget-mail"]),
+        ("payments", ["budget-payments"]),
+    ]
+    for spec in found:
+        if spec.document["kind"] == "WorkerDeployment":
+            assert "metadata" not in spec.document["spec"]["template"], "app and team are left out"
+            assert spec.missing == ()
+
+
+def test_budget_that_selects_the_new_pods_too_is_told() -> None:
+    rule = {"key": "app", "operator": "NotIn", "values": ["web"]}
+    budget = {**BUDGET, "spec": {"maxUnavailable": 1, "selector": {"matchExpressions": [rule]}}}
+    found, _ = imported(documents(deployment(), budget), "")
+    [told] = of_kind(found, "WorkerDeployment").missing
+    assert told.startswith("PodDisruptionBudget budget also selects the new pods, which cannot be evicted")
+    assert told.endswith(
+        "add {key: temporal.io/deployment-name, operator: DoesNotExist} to its matchExpressions"
+    )
+
+
 def test_autoscaler_of_another_deployment_is_left_and_told() -> None:
     other = {**HPA, "spec": {**HPA["spec"], "scaleTargetRef": {"kind": "Deployment", "name": "web"}}}
     found, left = imported(documents(deployment(), other), "")
@@ -249,6 +312,89 @@ def test_canary_of_an_argo_rollout_becomes_steps_and_its_open_pause_a_promotion(
     )
 
 
+def wait(duration: Any) -> dict[str, Any]:
+    return {"pause": {"duration": duration}}
+
+
+@pytest.mark.parametrize(
+    ("steps", "shown", "notes"),
+    [
+        (
+            [{"setWeight": 50}, wait("1h"), {"setWeight": 100}, wait("30m")],
+            [(50, "1h")],
+            ["step 4 of the Rollout (pause at 100%) is left out: lengthen the pause of a step instead"],
+        ),
+        ([{"setWeight": 50}, wait("1h"), wait(7200)], [(50, "3h")], []),
+        ([{"setWeight": 50}, wait("90"), {"setWeight": 50}, wait("1m")], [(50, "2m30s")], []),
+        ([{"setWeight": 50}, wait("5s")], [(50, "30s")], []),
+        (
+            [{"setWeight": 50}, wait("1h"), {"setWeight": 100}, {"pause": {}}],
+            [(50, "1h")],
+            ["step 4 of the Rollout (pause at 100%) is left out: lengthen the pause of a step instead"],
+        ),
+        (
+            [{"setWeight": 0}, {"pause": {}}],
+            [],
+            ["step 2 of the Rollout (pause at 0%) is left out: use a gate or strategy Manual instead"],
+        ),
+        (
+            [{"setWeight": 50}, {"setWeight": 20}, wait("1h")],
+            [(50, "30s")],
+            [
+                (
+                    "step 2 of the Rollout (setWeight: 20) is left out: each percentage must be above the one"
+                    " before"
+                ),
+                "step 3 of the Rollout (pause at 20%) is left out: lengthen the pause of a step instead",
+            ],
+        ),
+        (
+            [{"setWeight": 50}, wait("soon")],
+            [(50, "30s")],
+            [
+                (
+                    "step 2 of the Rollout (pause) is left out, because 'soon' is not a duration such as 90s"
+                    " or 1h30m: set pauseDuration of the step"
+                ),
+            ],
+        ),
+    ],
+)
+def test_pauses_of_a_canary_stay_at_their_percentage_or_are_told(
+    steps: list[Any], shown: list[tuple[int, str]], notes: list[str]
+) -> None:
+    found, _ = imported(documents(rollout(strategy={"canary": {"steps": steps}})), "")
+    worker = of_kind(found, "WorkerDeployment")
+    written = worker.document["spec"]["rollout"].get("steps", [])
+    assert [(step["rampPercentage"], step["pauseDuration"]) for step in written] == shown
+    assert list(worker.missing) == [f"payments.yaml: {note}" for note in notes]
+    assert [one for one in found if one.document["kind"] == "RolloutPolicy"] == []
+    assert parsed(found).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "becomes", "left_out"),
+    [
+        (
+            {"blueGreen": {"autoPromotionEnabled": False, "prePromotionAnalysis": {"templates": []}}},
+            "Manual",
+            ["prePromotionAnalysis"],
+        ),
+        ({"blueGreen": {"autoPromotionSeconds": 30}}, "AllAtOnce", ["autoPromotionSeconds"]),
+        ({"blueGreen": {"activeService": "a"}}, "AllAtOnce", []),
+        ({"canary": {"analysis": {"templates": []}, "steps": STEPS[:2]}}, "Progressive", ["analysis"]),
+    ],
+)
+def test_settings_of_a_rollout_that_are_left_out_are_told(
+    strategy: dict[str, Any], becomes: str, left_out: list[str]
+) -> None:
+    worker = of_kind(imported(documents(rollout(strategy=strategy)), "")[0], "WorkerDeployment")
+    assert worker.document["spec"]["rollout"]["strategy"] == becomes
+    assert [note.partition(" of the Rollout")[0] for note in worker.missing] == [
+        f"payments.yaml: {field}" for field in left_out
+    ]
+
+
 def test_rollout_that_refers_to_a_deployment_gives_it_its_steps() -> None:
     value = manifest(
         "argoproj.io/v1alpha1",
@@ -287,6 +433,25 @@ def test_stateful_set_is_told_what_versions_cannot_have() -> None:
     assert "its own name and claims (volumeClaimTemplates)" in told
 
 
+OF_APP = {"matchLabels": {"app": "payments"}}
+
+
+def policy_from(peer: dict[str, Any]) -> dict[str, Any]:
+    return manifest(
+        "networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {}, "ingress": [{"from": [peer]}]}
+    )
+
+
+def in_namespace(name: str) -> dict[str, Any]:
+    return {"matchLabels": {"kubernetes.io/metadata.name": name}}
+
+
+def monitor(namespaces: dict[str, Any]) -> dict[str, Any]:
+    return manifest(
+        "monitoring.coreos.com/v1", "PodMonitor", {"selector": OF_APP, "namespaceSelector": namespaces}
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "is_told"),
     [
@@ -309,6 +474,17 @@ def test_stateful_set_is_told_what_versions_cannot_have() -> None:
             ),
             True,
         ),
+        (policy_from({"podSelector": OF_APP}), True),
+        (policy_from({"podSelector": OF_APP, "namespaceSelector": {}}), True),
+        (policy_from({"podSelector": OF_APP, "namespaceSelector": in_namespace("mail")}), False),
+        (
+            manifest(
+                "networking.k8s.io/v1", "NetworkPolicy", {"egress": [{"to": [{"podSelector": OF_APP}]}]}
+            ),
+            True,
+        ),
+        (manifest("security.istio.io/v1", "AuthorizationPolicy", {"selector": OF_APP}), True),
+        (manifest("monitoring.coreos.com/v1", "ServiceMonitor", {"selector": OF_APP}), False),
     ],
 )
 def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
@@ -320,6 +496,32 @@ def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
     why = "selects the pods by app, which the new pods do not have"
     told = f"{value['kind']} payments {why}: write temporal.io/deployment-name: payments there"
     assert missing == ((told,) if is_told else ())
+
+
+@pytest.mark.parametrize(
+    ("value", "is_told"),
+    [
+        (policy_from({"podSelector": OF_APP}), False),
+        (policy_from({"podSelector": OF_APP, "namespaceSelector": in_namespace("shop")}), True),
+        (policy_from({"podSelector": OF_APP, "namespaceSelector": {"matchLabels": {"team": "pay"}}}), True),
+        (manifest("v1", "Service", {"selector": {"app": "payments"}}), False),
+        (monitor({"matchNames": ["shop"]}), True),
+        (monitor({"any": True}), True),
+        (monitor({"matchNames": ["mail"]}), False),
+        (monitor({}), False),
+    ],
+)
+def test_object_of_another_namespace_that_selects_the_old_pods_is_told(
+    value: dict[str, Any],
+    is_told: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    value["metadata"]["namespace"] = "other"
+    found, _ = imported(documents(deployment(), value), "")
+    missing = of_kind(found, "WorkerDeployment").missing
+    told = (
+        f"{value['kind']} payments in namespace other selects the pods by app, which the new pods do not have"
+    )
+    assert missing == ((f"{told}: write temporal.io/deployment-name: payments there",) if is_told else ())
 
 
 def test_variable_that_reads_a_label_that_is_left_out_gets_its_value() -> None:

@@ -1,10 +1,13 @@
 """Specs of what runs already say what it says, and leave to a person what it does not."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from twgen.model.problem import Document
 from twgen.specs.imported_workers import Imported
@@ -268,12 +271,23 @@ def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
         {"spec": {"template": {"spec": {"containers": [{"env": ["a"]}]}}}},
         {"spec": {"template": {"spec": {"containers": [{"image": 5}]}}}},
         {"spec": {"template": {"metadata": "text", "spec": {"containers": [{}]}}}},
+        {"metadata": {"name": "payments", "namespace": "../../etc"}},
+        {
+            "spec": {
+                "template": {"spec": {"containers": [{"name": "w"}], "topologySpreadConstraints": [None]}}
+            }
+        },
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Rollout",
+            "spec": {"strategy": {"canary": {"steps": 5}}},
+        },
     ],
 )
 def test_object_that_is_not_as_kubernetes_has_it_is_left_and_told(change: dict[str, Any]) -> None:
     found, [left] = imported(documents({**deployment(), **change}), "")
     assert found == []
-    assert left.endswith("is not imported: it is not a valid Kubernetes object")
+    assert "is not imported: it is not a valid Kubernetes object: " in left
 
 
 def test_strategy_keeps_its_type_because_the_controller_ignores_one_without() -> None:
@@ -285,8 +299,14 @@ def test_strategy_keeps_its_type_because_the_controller_ignores_one_without() ->
 
 
 def test_autoscaler_and_budget_are_left_with_the_kind_that_copies_them_for_each_version() -> None:
-    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "pay"}}
-    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pay"}}
+    metadata = {"name": "pay"}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata,
+        "spec": {},
+    }
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {}}
     _, left = imported(documents(scaler, budget), "")
     why = "each version needs its own copy: put the object into a WorkerResourceTemplate"
     assert left == [
@@ -328,6 +348,132 @@ def test_workers_of_two_namespaces_have_files_and_a_connection_of_their_own() ->
     assert parse_specs(documents(*(dict(one.document) for one in found)), NamespaceRule()).problems == ()
 
 
+def named(name: str, **changes: Any) -> dict[str, Any]:
+    """A Deployment with another name, whose container has these changes."""
+    value = deployment(**changes)
+    metadata = {**value["metadata"], "name": name}
+    return {**value, "metadata": metadata}
+
+
+def test_name_of_any_object_that_cannot_be_a_file_name_is_refused() -> None:
+    metadata = {"name": "x/../../evil", "namespace": "shop"}
+    labels = {"matchLabels": {"app": "payments"}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    budget["spec"] = {"maxUnavailable": 1, "selector": labels}
+    theirs = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerResourceTemplate", "metadata": metadata}
+    theirs["spec"] = {"workerDeploymentRef": {"name": "payments"}, "template": {}}
+    for evil in (budget, theirs):
+        found, [left] = imported(documents(deployment(), evil), "")
+        assert [one.file for one in found] == ["payments.yaml", "connection-temporal.yaml"]
+        assert "metadata.name 'x/../../evil' is not a valid Kubernetes name" in left
+
+
+def test_deployment_that_is_there_twice_is_imported_once_and_told() -> None:
+    other = deployment()
+    other["spec"] = {**other["spec"], "replicas": 9}
+    found, [left] = imported(documents(deployment(), other), "")
+    why = "it is there twice, and the last one is imported: remove one of them"
+    assert left == f"live.yaml: Deployment payments is not imported: {why}"
+    assert found[0].document["spec"]["replicas"] == 9
+    assert imported(documents(deployment(), deployment()), "")[1] == [], "both are the same"
+
+
+def test_deployment_with_the_name_of_a_rollout_is_told() -> None:
+    rollout = {**deployment(), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    _, [left] = imported(documents(deployment(), rollout), "")
+    assert left.endswith("a Rollout of the same name is imported: remove one of them")
+
+
+def variables(**values: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": name, **({"value": value} if isinstance(value, str) else {"valueFrom": value})}
+        for name, value in {"TEMPORAL_ADDRESS": "temporal.example.com:7233", **values}.items()
+    ]
+
+
+def key_of(secret: str) -> dict[str, Any]:
+    return {"secretKeyRef": {"name": secret, "key": "k"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "connections"),
+    [
+        (key_of("a"), key_of("a"), ["temporal"]),
+        (key_of("a"), key_of("b"), ["payments", "mail"]),
+        (key_of("a"), None, ["payments", "mail"]),
+        ("plain", "text", ["payments", "mail"]),
+        (None, None, ["temporal"]),
+    ],
+)
+def test_workers_share_a_connection_only_with_the_same_credentials(
+    first: Any, second: Any, connections: list[str]
+) -> None:
+    values = [
+        named(name, env=variables(**({"TEMPORAL_API_KEY": key} if key else {})))
+        for name, key in (("payments", first), ("mail", second))
+    ]
+    found, _ = imported(documents(*values), "")
+    specs = {
+        one.document["metadata"]["name"]: one.document["spec"] for one in found if "host" in str(one.document)
+    }
+    assert list(specs) == connections
+    used = [one.document["spec"]["workerOptions"]["connectionRef"]["name"] for one in found if one.file in
+            {"payments.yaml", "mail.yaml"}]  # fmt: skip
+    for name, key in zip(used, (first, second), strict=True):
+        secret = key["secretKeyRef"] if isinstance(key, dict) else None
+        assert specs[name].get("apiKeySecretRef") == secret
+
+
+@pytest.mark.parametrize(("secret", "name"), [("a", "temporal"), ("b", "payments")])
+def test_connection_of_the_namespace_with_other_credentials_is_not_used(secret: str, name: str) -> None:
+    connection = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "Connection",
+        "metadata": {"name": "temporal", "namespace": "shop"},
+        "spec": {"hostPort": "temporal.example.com:7233", "apiKeySecretRef": {"name": secret, "key": "k"}},
+    }
+    worker = deployment(env=variables(TEMPORAL_API_KEY=key_of("a")))
+    found, left = imported(documents(connection, worker), "")
+    [spec] = [one.document["spec"] for one in found if one.file == "payments.yaml"]
+    assert (spec["workerOptions"]["connectionRef"]["name"], left) == (name, [])
+
+
+def test_unknown_addresses_are_not_taken_for_the_same() -> None:
+    addresses = {"a": "a.example.com:7233", "b": "b.example.com:7233", "c": key_of("c"), "d": key_of("d")}
+    values = [named(name, env=variables(TEMPORAL_ADDRESS=address)) for name, address in addresses.items()]
+    found, _ = imported(documents(*values), "")
+    names = [one.file for one in found if one.file.startswith("connection-")]
+    assert names == [f"connection-{name}.yaml" for name in addresses]
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from paths_of(item, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], other: Any) -> Any:
+    if not path:
+        return other
+    copied = value.copy()
+    copied[path[0]] = changed(value[path[0]], path[1:], other)
+    return copied
+
+
+ALL_KINDS = (Path(__file__).parents[1] / "fixtures" / "imports" / "all-kinds.yaml").read_text()
+FIELDS = [(at, path) for at, value in enumerate(read_documents(ALL_KINDS)) for path in paths_of(value)]
+
+
+@given(st.sampled_from(FIELDS), st.sampled_from(["x", 5, True, None, [5], ["x"], {}, {"a": 5}, {"a": ["x"]}]))
+def test_field_of_any_wrong_type_is_never_a_bug(field: tuple[int, tuple[Any, ...]], other: Any) -> None:
+    at, path = field
+    values = list(read_documents(ALL_KINDS))
+    values[at] = changed(values[at], path, other)
+    found, _ = imported(documents(*values), "")
+    assert all("/" not in one.file for one in found)
+
+
 def test_second_object_of_a_file_is_left_and_told() -> None:
     connection = {
         "apiVersion": "temporal.io/v1alpha1",
@@ -352,8 +498,7 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
             "app.kubernetes.io/instance",
         ),
         ({"affinity": {"podAffinity": {"x": [{"labelSelector": {"matchLabels": {"team": "pay"}}}]}}}, ""),
-        ({"topologySpreadConstraints": [{"labelSelector": None}, None]}, ""),
-        ({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": 5}}]}, ""),
+        ({"topologySpreadConstraints": [{"labelSelector": None}]}, ""),
         ({}, ""),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ Temporal settings in its environment variables move to the worker and its Connec
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
 """Prefixes of variables that contain credentials. A Connection refers to a Secret instead."""
 _NO_FRONTEND = re.compile("UI|WEB|CODEC|METRIC|PROMETHEUS|HTTP_|DB|SQL|TLS|SERVER_NAME|NAMESPACE")
 _OF_FRONTEND = re.compile("HOST|ADDR|URL|ENDPOINT|SERVER|TARGET|FRONTEND")
-_WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?([^\s:/]+)(?::([0-9]{1,5}))?/?")
+_WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?(\[[0-9A-Fa-f:.]+\]|[^\s:/]+)(?::([0-9]{1,5}))?/?")
 _GRPC = "7233"
 _FILES = ("tls.crt", "tls.key")
 """The keys of a Secret of type kubernetes.io/tls."""
@@ -55,6 +56,12 @@ class Origin(NamedTuple):
     hint: str = ""
     """If the value is empty, the candidates that a person can choose from."""
 
+    def comment(self, unsaid: str = "no variable of the pods contains it") -> str:
+        """A comment with the source of the value; empty if it comes from a variable that twgen sets."""
+        if not self.value:
+            return f"fill in: {self.hint or unsaid}"
+        return f"from {self.name}, which stays in the pods: change both together" if self.name else ""
+
 
 class ImportedPods(NamedTuple):
     """The `spec` of a pod template, and the Temporal settings from its environment variables."""
@@ -68,6 +75,8 @@ class ImportedPods(NamedTuple):
     """The name of the Secret with the API key, and the key inside the Secret; empty if there is none."""
     certificate: str
     """The Secret with the client certificate; empty if there is none, or if it lacks the expected keys."""
+    other_credentials: str
+    """A digest of the credentials that the Connection lacks; empty if there are none."""
     notes: tuple[str, ...]
     """Sentences about settings that a person must check."""
     worker: str
@@ -126,9 +135,29 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
         task_queue=queue,
         key={"name": secret.name, "key": secret.key} if secret else {},
         certificate=certificate,
+        other_credentials=_digest(variables, all_values, injected),
         notes=tuple(dict.fromkeys(notes)),
         worker=str(containers[0].get("name")) if len(containers) > 1 else "",
     )
+
+
+def _is_credential(name: str, injected: frozenset[str]) -> bool:
+    """Whether the variable has a credential, or a TLS setting, that the Connection lacks."""
+    is_bare = injected.isdisjoint({_KEY, TLS_VOLUME})
+    return name not in injected and name.startswith(_OF_CONNECTION) and (is_bare or "SERVER" in name)
+
+
+def _digest(
+    variables: Iterable[Mapping[str, Any]], all_values: Iterable[Values], injected: frozenset[str]
+) -> str:
+    written = {str(item) for item in variables if _is_credential(str(item.get("name")), injected)}
+    told = {
+        f"{name}={text}"
+        for values in all_values
+        for name, text in values.items()
+        if _is_credential(name, injected)
+    }
+    return sha256(str(sorted(written | told)).encode()).hexdigest() if written or told else ""
 
 
 def _place(all_values: Sequence[Values]) -> PodConnection:
@@ -161,7 +190,10 @@ def _address(all_values: Iterable[Values], configurations: Configurations) -> Or
     for name, text, values in _spoken(all_values, configurations):
         match = _WRITTEN_ADDRESS.fullmatch(text)
         bare = _plain_name(name.partition(" of ")[0])
-        if not match or not _OF_FRONTEND.search(bare) or _NO_FRONTEND.search(bare):
+        if not _OF_FRONTEND.search(bare) or _NO_FRONTEND.search(bare):
+            continue
+        if not match:
+            hints.append(f"{name} has {quoted(text)}, which is not host:port")
             continue
         scheme, host, port = match.groups()
         ports = [item for other, item in values.items() if _is_port(other) and str(item).isdecimal()]
@@ -273,7 +305,6 @@ def _notes(
     container: Container, values: Values, place: PodConnection, gone: frozenset[str], injected: frozenset[str]
 ) -> Iterator[str]:
     places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
-    is_bare = injected.isdisjoint({_KEY, TLS_VOLUME})
     before = dict[str, str | None]()
     for variable in container.get("env") or ():
         name = str(variable.get("name"))
@@ -288,7 +319,7 @@ def _notes(
             )
         elif name == _KEY and name not in injected:
             yield f"{name} is left out: put it into a Secret, and set apiKeySecretRef of the Connection"
-        elif name not in gone and name.startswith(_OF_CONNECTION) and (is_bare or "SERVER" in name):
+        elif name not in gone and _is_credential(name, injected):
             yield (
                 f"{name} stays in the pods, but the Connection does not have it: twgen and its rollouts need"
                 " apiKeySecretRef, mutualTLSSecretRef or tls in the Connection"

@@ -1,5 +1,6 @@
 """Import an unversioned worker: its Deployment or Argo Rollout, its autoscaler and its budget."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +10,13 @@ from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
-from twgen.model.times import go_duration
 from twgen.specs.attached import BUDGET, KINDS, SCALED_OBJECT
-from twgen.specs.connections import FILL_IN, NO_ADDRESS
-from twgen.specs.imported_pods import Configurations, ImportedPods, Origin, imported_pods
+from twgen.specs.connections import FILL_IN
+from twgen.specs.imported_pods import Configurations, ImportedPods, imported_pods
+from twgen.specs.imported_rollouts import ROLLOUT, Traffic, traffic_of
+from twgen.specs.imported_selectors import OldPods, selected_by, selecting_labels
 from twgen.specs.keda import REMOVED, VERSION_FIELDS
-from twgen.specs.kinds import ATTACHED, CONNECTION, POLICY, WORKER
+from twgen.specs.kinds import ATTACHED, POLICY, WORKER
 from twgen.specs.pod_warnings import label_at, selects
 from twgen.specs.templates import CHART
 from twgen.versioning.names import (
@@ -29,7 +31,6 @@ Manifest = Mapping[str, Any]
 FieldPath = tuple[str, ...]
 """The path of a field in a document."""
 
-ROLLOUT = GroupKind("argoproj.io", "Rollout")
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", CHART, RESTARTED_AT}
 """Labels and annotations by which tools recognize their objects.
@@ -38,16 +39,6 @@ The tool that applies the new specs sets its own.
 """
 _POD_HASHES = {"pod-template-hash", "rollouts-pod-template-hash"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
-_SCHEDULING = ("affinity", "topologySpreadConstraints")
-_SELECTORS: Mapping[GroupKind, str] = {
-    GroupKind("", "Service"): "selector",
-    GroupKind("networking.k8s.io", "NetworkPolicy"): "podSelector",
-    GroupKind("cilium.io", "CiliumNetworkPolicy"): "endpointSelector",
-    GroupKind("monitoring.coreos.com", "PodMonitor"): "selector",
-}
-"""The `spec` field with which objects of each kind select pods."""
-_LEAST_PAUSE = "30s"
-"""A step's shortest allowed pause, used if the Rollout does not specify a duration."""
 
 
 class Imported(NamedTuple):
@@ -85,8 +76,10 @@ class Running:
     """The worker's Deployment, which can be converted from an Argo Rollout."""
     beside: Sequence[Manifest]
     configurations: Configurations
-    steps: Sequence[Any] = ()
-    """The canary steps if the worker was an Argo Rollout."""
+    elsewhere: Sequence[Manifest] = ()
+    """The objects in other namespaces."""
+    strategy: Any = None
+    """The strategy if the worker was an Argo Rollout."""
 
     @cached_property
     def spec(self) -> Manifest:
@@ -119,62 +112,67 @@ def _of_people(texts: Manifest | None) -> dict[str, Any]:
     }
 
 
-def specs_of(running: Running, namespace: str, addresses: set[str]) -> Iterator[Imported]:
+def attached_to(running: Running) -> list[Manifest]:
+    """The objects that scale the worker, or protect its pods."""
+    return [item for item in running.beside if is_of(item, running.value)]
+
+
+def specs_of(
+    running: Running, namespace: str, connection: Imported, templates: Mapping[tuple[int, str], str]
+) -> Iterator[Imported]:
     """The specs of a worker, its Connection and its attached objects. A person may have to complete them.
 
-    `addresses` has the addresses of all workers in the namespace. If the addresses differ, each worker gets
-    its own Connection.
+    `templates` has the names of the attached objects' templates, as in `template_names`.
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]
     where = {"namespace": text} if (text := value["metadata"].get("namespace") or namespace) else {}
-    connection = "temporal" if len(addresses) <= 1 else name
-    attached = [item for item in running.beside if is_of(item, value)]
-    autoscales = any(KINDS[GroupKind.of(item)].autoscales for item in attached)
-    yield _worker(running, pods, where, connection, autoscales=autoscales)
-    yield _connection(pods, where, connection, addresses)
-    for item in attached:
-        yield _attached(item, name, where)
-    if by_hand := [step["rampPercentage"] for step in _steps(running.steps)[0] if step.get("until")]:
+    traffic = traffic_of(running.strategy)
+    yield _worker(running, pods, where, connection.document["metadata"]["name"], traffic)
+    yield connection
+    for item in attached_to(running):
+        yield _attached(item, templates[id(item), name], name, where)
+    if traffic.by_hand:
         spec = {
             "workerRef": {"name": name},
-            "steps": [{"rampPercentage": share, "until": "Promoted"} for share in by_hand],
+            "steps": [{"rampPercentage": share, "until": "Promoted"} for share in traffic.by_hand],
         }
         head = {"apiVersion": TWGEN_API, "kind": POLICY, "metadata": {"name": name, **where}}
         yield Imported(f"policy-{name}.yaml", {**head, "spec": spec}, is_whole=False)
 
 
 def _worker(
-    running: Running, pods: ImportedPods, where: Manifest, connection: str, *, autoscales: bool
+    running: Running, pods: ImportedPods, where: Manifest, connection: str, traffic: Traffic
 ) -> Imported:
     value, spec = running.value, running.value["spec"]
     name, pod_template = value["metadata"]["name"], spec["template"]
-    selecting = value_at(value, "spec", "selector", "matchLabels") or {}
+    attached = attached_to(running)
+    budgets = [item for item in attached if GroupKind.of(item) == BUDGET]
     old_labels = value_at(pod_template, "metadata", "labels") or {}
     # with these labels, the old Deployment, its autoscaler and its budget would also select the new pods
-    gone = {*selecting, *_POD_HASHES}
+    selectors = [value_at(item, "spec", "selector") for item in (value, *budgets)]
+    gone = _POD_HASHES.union(*(selecting_labels({"labelSelector": selector}) for selector in selectors))
     labels = {key: text for key, text in _of_people(old_labels).items() if key not in gone}
     marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}
     pace = _pace(running.spec)
+    autoscales = any(KINDS[GroupKind.of(item)].autoscales for item in attached)
     has_size = spec.get("replicas") is not None and not autoscales
     left_out = {key: text for key, text in old_labels.items() if key not in labels}
     template = {**({"metadata": of_pods} if of_pods else {}), "spec": _with_values(pods.spec, left_out)}
     body = {**({"replicas": spec["replicas"]} if has_size else {}), **pace, "template": template}
-    steps, of_steps = _steps(running.steps)
-    shown = [{name: item for name, item in step.items() if name != "until"} for step in steps]
     document: dict[str, Any] = {
         "workerOptions": {
             "connectionRef": {"name": connection},
             "temporalNamespace": pods.temporal_namespace.value or FILL_IN,
             **({"taskQueue": pods.task_queue} if pods.task_queue else {}),
         },
-        "rollout": {"strategy": "Progressive", "steps": shown} if shown else {"strategy": "AllAtOnce"},
+        "rollout": traffic.rollout,
         **({"deployment": body} if pace else body),
     }
     field = "deployment" if pace else "template"
     comments: dict[FieldPath, str] = {("spec", field): "enable versioning in its code: docs/workers.md"}
-    if not shown:
+    if traffic.rollout == {"strategy": "AllAtOnce"}:
         comments["spec", "rollout", "strategy"] = "or Progressive, with steps and a gate"
     if pods.worker:
         containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
@@ -182,16 +180,30 @@ def _worker(
         comments[containers] = (
             f"the first container, {first}, is probably the worker: the build ID comes from its image"
         )
-    missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *of_steps)]
-    missing += _selected_by(running, pods, left_out.keys() - _POD_HASHES, old_labels)
-    if comment := _comment(
-        pods.temporal_namespace, "no variable of the pods contains it; SDKs then use namespace default"
+    missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *traffic.notes)]
+    old_pods = OldPods(name, where.get("namespace", ""), old_labels, left_out.keys() - _POD_HASHES)
+    missing += selected_by(old_pods, pods.spec, (*running.beside, *running.elsewhere))
+    missing += _selecting_both(budgets, name, labels)
+    if comment := pods.temporal_namespace.comment(
+        "no variable of the pods contains it; SDKs then use namespace default"
     ):
         comments["spec", "workerOptions", "temporalNamespace"] = comment
     if not pods.temporal_namespace.value:
         missing.append(f"{name}.yaml: fill in spec.workerOptions.temporalNamespace")
     head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
     return Imported(f"{name}.yaml", {**head, "spec": document}, comments, tuple(missing), is_whole=False)
+
+
+def _selecting_both(budgets: Iterable[Manifest], worker: str, labels: Manifest) -> Iterator[str]:
+    """A note for each budget of the old pods that selects the new pods as well."""
+    new_labels = {**labels, **selector_labels(worker, "")}
+    for budget in budgets:
+        if selects(budget["spec"]["selector"], new_labels):
+            yield (
+                f"PodDisruptionBudget {budget['metadata']['name']} also selects the new pods, which cannot be"
+                f" evicted if two budgets select them: add {{key: {DEPLOYMENT_NAME_LABEL}, operator:"
+                " DoesNotExist} to its matchExpressions"
+            )
 
 
 def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
@@ -211,32 +223,6 @@ def _with_values(pod: Manifest, labels: Manifest) -> dict[str, Any]:
     return {**pod, **lists}
 
 
-def _comment(origin: Origin, unsaid: str = "no variable of the pods contains it") -> str:
-    """A comment with the source of a value; empty if the value comes from a variable that twgen sets."""
-    if not origin.value:
-        return f"fill in: {origin.hint or unsaid}"
-    if not origin.name:
-        return ""
-    return f"from {origin.name}, which stays in the pods: change both together"
-
-
-def _connection(pods: ImportedPods, where: Manifest, name: str, addresses: set[str]) -> Imported:
-    origin = pods.address
-    if not origin.value and len(addresses) == 1:
-        origin = Origin(next(iter(addresses)))
-    file = f"connection-{name}.yaml"
-    credentials: dict[str, Any] = {"apiKeySecretRef": pods.key} if pods.key else {}
-    if pods.certificate:
-        credentials = {"mutualTLSSecretRef": {"name": pods.certificate}}
-    needed = "" if credentials else "add apiKeySecretRef or mutualTLSSecretRef if the server needs one"
-    comment = "; ".join(filter(None, (_comment(origin), needed)))
-    head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": name, **where}}
-    document = {**head, "spec": {"hostPort": origin.value or NO_ADDRESS, **credentials}}
-    missing = () if origin.value else (f"{file}: fill in spec.hostPort",)
-    comments: dict[FieldPath, str] = {("spec", "hostPort"): comment} if comment else {}
-    return Imported(file, document, comments, missing, is_whole=False)
-
-
 def _pace(spec: Manifest) -> dict[str, Any]:
     """The fields that control how the pods of a version are replaced."""
     pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
@@ -244,32 +230,6 @@ def _pace(spec: Manifest) -> dict[str, Any]:
         # a Deployment can omit the default type, but the controller ignores a strategy without a type
         pace["strategy"] = {"type": "RollingUpdate", **strategy}
     return pace
-
-
-def _steps(steps: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """A canary's steps converted to twgen's steps, and notes about steps that a person must replace.
-
-    A pause without a duration becomes `until: Promoted` in a RolloutPolicy.
-    """
-    found: list[dict[str, Any]] = []
-    notes = []
-    for at, step in enumerate(steps):
-        weight, pause = value_at(step, "setWeight"), value_at(step, "pause")
-        if isinstance(weight, int | float) and 0 < weight < 100:
-            found.append({"rampPercentage": weight, "pauseDuration": _LEAST_PAUSE})
-        elif isinstance(pause, dict) and found:
-            duration = pause.get("duration")
-            text = f"{duration}s" if isinstance(duration, int) else str(duration or "")
-            if length := go_duration(text) or text:
-                found[-1]["pauseDuration"] = length
-            else:
-                found[-1]["until"] = "Promoted"
-        elif not isinstance(weight, int | float):
-            kind = ", ".join(step) if isinstance(step, dict) else str(step)
-            notes.append(
-                f"step {at + 1} of the Rollout ({kind}) is left out: use a gate or an analysis instead"
-            )
-    return found, notes
 
 
 def is_of(manifest: Manifest, deployment: Manifest) -> bool:
@@ -288,9 +248,41 @@ def is_of(manifest: Manifest, deployment: Manifest) -> bool:
     return bool(names_it and (value_at(target, "kind") or "Deployment") in {"Deployment", ROLLOUT.kind})
 
 
-def _attached(manifest: Manifest, worker: str, where: Manifest) -> Imported:
+def template_names(
+    attached: Iterable[tuple[Manifest, str]], taken: Iterable[str]
+) -> dict[tuple[int, str], str]:
+    """The name of the template for each object and worker in a namespace, by the object's `id()` and worker.
+
+    It is the object's own name, unless `taken` or another template has this name. Then the short name of the
+    kind, the worker's name, or both follow.
+    """
+    forms = {}
+    for manifest, worker in attached:
+        name = manifest["metadata"]["name"]
+        short = "".join(filter(str.isupper, manifest["kind"])).lower()  # hpa, pdb, so, vpa
+        forms[id(manifest), worker] = [
+            name,
+            f"{name}-{short}",
+            f"{name}-{worker}",
+            f"{name}-{worker}-{short}",
+        ]
+    names: dict[tuple[int, str], str] = {}
+    used = set(taken)
+    while len(names) < len(forms):
+        left = {key: candidates for key, candidates in forms.items() if key not in names}
+        number = Counter(candidates[0] for candidates in left.values())
+        for key, candidates in left.items():
+            if len(candidates) == 1 or (number[candidates[0]] == 1 and candidates[0] not in used):
+                names[key] = candidates[0]
+            else:
+                del candidates[0]
+        used |= set(names.values())
+    return names
+
+
+def _attached(manifest: Manifest, name: str, worker: str, where: Manifest) -> Imported:
     """A WorkerResourceTemplate that gives each version a copy of the object."""
-    group_kind, name = GroupKind.of(manifest), manifest["metadata"]["name"]
+    group_kind = GroupKind.of(manifest)
     spec = dict(manifest["spec"])
     if target := KINDS[group_kind].target:
         spec[target] = {}
@@ -321,42 +313,3 @@ def _trigger(trigger: Any) -> Any:
     metadata = value_at(trigger, "metadata") or {}
     own = {name: text for name, text in metadata.items() if name not in REMOVED}
     return {**trigger, "metadata": {**own, **dict.fromkeys(VERSION_FIELDS, "")}}
-
-
-def _selected_by(
-    running: Running, pods: ImportedPods, left_out: set[str], old_labels: Manifest
-) -> Iterable[str]:
-    """A note for each object that selects the old pods by labels that the new pods do not have."""
-    name = running.value["metadata"]["name"]
-    instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
-    by_pods = _selecting_labels([pods.spec.get(field) for field in _SCHEDULING])
-    for label in sorted(left_out & by_pods):
-        why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
-        yield f"{name}.yaml: label {label} {why}: {instead}"
-    for manifest in running.beside:
-        field = _SELECTORS.get(GroupKind.of(manifest))
-        selector = value_at(manifest, "spec", field) if field else None
-        if not isinstance(selector, dict):
-            continue
-        whole = {"matchLabels": selector} if manifest["kind"] == "Service" else selector
-        labels = sorted(left_out & _selecting_labels({"labelSelector": whole}))
-        if labels and selects(whole, old_labels):
-            shown = f"{manifest['kind']} {value_at(manifest, 'metadata', 'name')}"
-            why = f"selects the pods by {', '.join(labels)}, which the new pods do not have"
-            yield f"{shown} {why}: {instead}"
-
-
-def _selecting_labels(rules: Any) -> set[str]:
-    """The labels by which scheduling rules select pods, at any depth below this value."""
-    if isinstance(rules, list):
-        return {name for rule in rules for name in _selecting_labels(rule)}
-    if not isinstance(rules, dict):
-        return set()
-    selector = rules.get("labelSelector")
-    expressions = value_at(selector, "matchExpressions")
-    labels = value_at(selector, "matchLabels")
-    names = [*labels] if isinstance(labels, dict) else []
-    names += (
-        [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
-    )
-    return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))

@@ -6,22 +6,25 @@ from dataclasses import replace
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, METADATA, live_deployment
+from twgen.model.forms import LABEL
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.problem import Document
+from twgen.model.problem import MISSING_FIELD, Document, Finding, rule_of
 from twgen.model.record_shapes import Field, excerpt
-from twgen.model.shapes import Findings, mapping
+from twgen.model.shapes import FLAG, Findings, listing, mapping, whole_number
 from twgen.model.world import LiveDeployment
 from twgen.specs.attached import KINDS
+from twgen.specs.imported_connections import connections_of
 from twgen.specs.imported_pods import Configurations, knows_temporal
+from twgen.specs.imported_rollouts import ROLLOUT, as_deployment
 from twgen.specs.imported_workers import (
-    ROLLOUT,
     Imported,
     Manifest,
     Running,
-    is_of,
+    attached_to,
     metadata_of_people,
     specs_of,
+    template_names,
 )
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.spec_document import STORED_DEFAULTS
@@ -32,9 +35,23 @@ from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     selector_labels,
 )
+from twgen.versioning.stored_form import stored_struct, stored_template
 
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
+_FOLDER = excerpt(Field("metadata", excerpt(Field("namespace", LABEL))))
 _OBJECT = excerpt(Field("metadata", METADATA, required=True), Field("spec", mapping(), required=True))
+_STRATEGY = excerpt(
+    Field("canary", excerpt(Field("steps", listing(mapping())), Field("analysis", mapping()))),
+    Field("blueGreen", excerpt(Field("autoPromotionEnabled", FLAG))),
+)
+_OF_ROLLOUT = (
+    Field("replicas", whole_number()),
+    Field("strategy", _STRATEGY),
+    Field("workloadRef", mapping()),
+)
+_ROLLOUT = excerpt(
+    Field("metadata", METADATA, required=True), Field("spec", excerpt(*_OF_ROLLOUT), required=True)
+)
 _DEPLOYMENT = GroupKind("apps", "Deployment")
 _STATEFUL = GroupKind("apps", "StatefulSet")
 _RBAC = "rbac.authorization.k8s.io"
@@ -57,10 +74,10 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
 
     `namespace` is for documents without one.
     """
-    running, used = _running(documents, namespace)
-    addresses: dict[str, set[str]] = {}
-    for worker in running.values():
-        addresses.setdefault(_namespace(worker.value, namespace), set()).add(worker.pods.address.value)
+    left: dict[tuple[str, str, str], list[str]] = {}
+    documents = _once_each(documents, namespace, left)
+    running, used = _running(documents, namespace, left)
+    connections, templates = _beside_workers(documents, running, namespace)
     workers = {
         selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
         for document in documents
@@ -68,21 +85,65 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         if isinstance(name := value_at(document.value, "metadata", "name"), str)
     }
     found: list[tuple[Document, Imported]] = []
-    left: dict[tuple[str, str, str], list[str]] = {}
     for document in documents:
         value = document.value
         label = value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
         if id(document) in used or (is_of_a_version(value) and label in workers):
             continue  # another spec or the ledger already covers this document
         if plain := running.get(id(document)):
-            own = addresses[_namespace(plain.value, namespace)] - {""}
-            found += [(document, spec) for spec in specs_of(plain, namespace, own)]
+            specs = specs_of(plain, namespace, connections[id(document)], templates)
+            found += [(document, spec) for spec in specs]
         elif not (why := _why_not(value)):
             found.append((document, _of_controller(value)))
         elif GroupKind.of(value) not in _NO_NEWS:
             _leave(left, document, why)
-    specs = _files(found, namespace, left)
-    return specs, [_not_imported(*key, names) for key, names in left.items()]
+    specs_by_file = _files(found, namespace, left)
+    return specs_by_file, [_not_imported(*key, names) for key, names in left.items()]
+
+
+def _once_each(
+    documents: Iterable[Document], namespace: str, left: dict[tuple[str, str, str], list[str]]
+) -> list[Document]:
+    """The documents without objects that appear again later, as kubectl would apply them."""
+    last: dict[tuple[GroupKind, str, str], Document] = {}
+    kept: dict[int, Document] = {}
+    for document in documents:
+        kind, name = GroupKind.of(document.value), value_at(document.value, "metadata", "name")
+        kept[id(document)] = document
+        if not name or not (_is_ours(document.value) or kind in {_DEPLOYMENT, ROLLOUT, *KINDS}):
+            continue
+        key = kind, _namespace(document.value, namespace), str(name)
+        if earlier := last.get(key):
+            del kept[id(earlier)]
+            if value_at(earlier.value, "spec") != value_at(document.value, "spec"):
+                _leave(left, earlier, "it is there twice, and the last one is imported: remove one of them")
+        last[key] = document
+    return list(kept.values())
+
+
+def _beside_workers(
+    documents: Sequence[Document], running: Mapping[int, Running], namespace: str
+) -> tuple[dict[int, Imported], dict[tuple[int, str], str]]:
+    """The Connection of each worker, by its document's `id()`, and the names of the workers' templates."""
+    by_namespace: dict[str, dict[int, Running]] = {}
+    for key, worker in running.items():
+        by_namespace.setdefault(_namespace(worker.value, namespace), {})[key] = worker
+    connections: dict[int, Imported] = {}
+    templates: dict[tuple[int, str], str] = {}
+    for own, workers in by_namespace.items():
+        specs: dict[str, dict[str, Any]] = {CONNECTION: {}, ATTACHED: {}}
+        for value in (item.value for item in documents if _namespace(item.value, namespace) == own):
+            if _is_ours(value) and (kind := kind_of(value)) and kind.name in specs:
+                specs[kind.name][str(value_at(value, "metadata", "name"))] = value_at(value, "spec")
+        made = connections_of(list(workers.values()), specs[CONNECTION], namespace)
+        connections |= zip(workers, made, strict=True)
+        attached = [
+            (item, worker.value["metadata"]["name"])
+            for worker in workers.values()
+            for item in attached_to(worker)
+        ]
+        templates |= template_names(attached, specs[ATTACHED])
+    return connections, templates
 
 
 def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
@@ -122,56 +183,59 @@ def _files(
     return list(by_file.values())
 
 
-def _running(documents: Sequence[Document], namespace: str) -> tuple[dict[int, Running], set[int]]:
+def _running(
+    documents: Sequence[Document], namespace: str, left: dict[tuple[str, str, str], list[str]]
+) -> tuple[dict[int, Running], set[int]]:
     """The unversioned workers by their document's `id()`, and the `id()` of each document that they use."""
-    sound = [document for document in documents if _is_sound(document.value)]
-    beside: dict[str, list[Document]] = {}
+    sound = [document for document in documents if not _why_unsound(document.value)]
+    objects: dict[str, list[Document]] = {}
     configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
     for document in documents:
         kind, own = GroupKind.of(document.value), _namespace(document.value, namespace)
         name, data = (value_at(document.value, *path) for path in (("metadata", "name"), ("data",)))
         if kind == GroupKind("", "ConfigMap") and isinstance(name, str) and isinstance(data, dict):
             configurations.setdefault(own, {})[name] = data
-        elif isinstance(value_at(document.value, "spec"), dict) and isinstance(name, str):
-            beside.setdefault(own, []).append(document)
+        elif (
+            isinstance(value_at(document.value, "spec"), dict)
+            and isinstance(name, str)
+            and not (kind in KINDS and _why_unsound(document.value))
+        ):
+            objects.setdefault(own, []).append(document)
+    beside = {own: [item.value for item in items] for own, items in objects.items()}
+    elsewhere = {own: [item for other in beside if other != own for item in beside[other]] for own in beside}
     plain: dict[tuple[str, str], tuple[Document, Running]] = {}
     used: set[int] = set()
     # Argo Rollouts come last, because a Rollout can refer to a Deployment
     for document in sorted(sound, key=lambda item: GroupKind.of(item.value) == ROLLOUT):
         value, own = document.value, _namespace(document.value, namespace)
-        others = [item.value for item in beside.get(own, ())]
-        steps = value_at(value, "spec", "strategy", "canary", "steps") or ()
+        strategy = value_at(value, "spec", "strategy") if GroupKind.of(value) == ROLLOUT else None
         if GroupKind.of(value) == ROLLOUT:
             referred = value_at(value, "spec", "workloadRef", "name")
             if (key := (own, str(referred))) in plain:
                 first, worker = plain[key]
                 size = {"replicas": value["spec"].get("replicas", 1)}
                 body = {**worker.value, "spec": {**worker.value["spec"], **size}}
-                plain[key] = first, replace(worker, value=body, steps=steps)
+                plain[key] = first, replace(worker, value=body, strategy=strategy)
                 used.add(id(document))
                 continue
-            value = _as_deployment(value)
-        if _is_plain(value) and _is_sound(value):
-            worker = Running(value, others, configurations.get(own, {}), steps)
-            plain[own, value["metadata"]["name"]] = document, worker
+            value = as_deployment(value)
+        if _is_plain(value) and not _why_unsound(value):
+            worker = Running(value, beside[own], configurations.get(own, {}), elsewhere[own], strategy)
+            key = own, value["metadata"]["name"]
+            if key in plain:
+                used.add(id(plain[key][0]))
+                why = "a Rollout of the same name is imported: remove one of them"
+                _leave(left, plain[key][0], why)
+            plain[key] = document, worker
     workers = {
         id(document): worker
         for document, worker in plain.values()
         if not _own_program(worker.value)
         and (len(plain) == 1 or _knows_temporal(worker.value, worker.configurations))
     }
-    for own, items in beside.items():
-        values = [item.value for item in workers.values() if _namespace(item.value, namespace) == own]
-        used |= {id(item) for item in items if any(is_of(item.value, value) for value in values)}
+    attached = {id(item) for worker in workers.values() for item in attached_to(worker)}
+    used |= {id(item) for items in objects.values() for item in items if id(item.value) in attached}
     return workers, used
-
-
-def _as_deployment(rollout: Manifest) -> dict[str, Any]:
-    """Convert an Argo Rollout to a Deployment with the same pods."""
-    kept = ("replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit")
-    spec = {field: item for field, item in rollout["spec"].items() if field in kept}
-    head = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": rollout["metadata"]}
-    return {**head, "spec": spec}
 
 
 def _namespace(value: Any, namespace: str) -> str:
@@ -195,19 +259,18 @@ def _own_program(value: Any) -> str:
 
 def _why_not(value: Any) -> str:
     """Why a document is not imported; empty if it is."""
-    kind, group_kind = kind_of(value), GroupKind.of(value)
-    is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
-    if not is_ours and group_kind in KINDS:
+    is_ours, group_kind, unsound = _is_ours(value), GroupKind.of(value), _why_unsound(value)
+    if not is_ours and group_kind in KINDS and not unsound:
         return f"each version needs its own copy: put the object into a {ATTACHED}"
     if group_kind == _STATEFUL:
         return (
             "each of its pods has its own name and claims (volumeClaimTemplates), which a version's pods"
             f" cannot have: if the worker needs neither, copy its spec.template into a {WORKER}"
         )
-    if not is_ours and group_kind not in {_DEPLOYMENT, ROLLOUT}:
+    if not is_ours and group_kind not in {_DEPLOYMENT, ROLLOUT, *KINDS}:
         return "it is neither an object of the controller nor a Deployment"
-    if not _is_sound(value):
-        return "it is not a valid Kubernetes object"
+    if unsound:
+        return unsound
     if is_ours:
         return ""
     if is_of_a_version(value):
@@ -226,13 +289,12 @@ def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDep
     for document in documents:
         if not is_of_a_version(document.value):
             continue
-        if _is_sound(document.value) and (live := live_deployment(document.value)):
+        unsound = _why_unsound(document.value)
+        if not unsound and (live := live_deployment(document.value)):
             by_namespace.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
         else:
             name = value_at(document.value, "metadata", "name")
-            left.append(
-                f"{document.source}: Deployment {name} is not imported: it is not a valid Kubernetes object"
-            )
+            left.append(f"{document.source}: Deployment {name} is not imported: {unsound}")
     return by_namespace, left
 
 
@@ -249,11 +311,31 @@ def _is_plain(value: Any) -> bool:
     return _is_deployment(value) and not value_at(value, "metadata", "labels", BUILD_ID_LABEL)
 
 
-def _is_sound(value: Any) -> bool:
-    """Whether the object's name is a valid file name, and all fields that twgen reads have the right type."""
-    findings = Findings()
-    (DEPLOYMENT if _is_deployment(value) else _OBJECT).read(value, None, findings)
-    return not findings.problems
+def _is_ours(value: Any) -> bool:
+    kind = kind_of(value)
+    return kind is not None and kind.name in _PREFIXES and value_at(value, "apiVersion") == CONTROLLER_API
+
+
+def _why_unsound(value: Any) -> str:
+    """Why a name cannot be a file name, or which field has the wrong type; empty if the object is valid."""
+    findings, kind = Findings(), GroupKind.of(value)
+    shapes = {_DEPLOYMENT: DEPLOYMENT, ROLLOUT: _ROLLOUT}
+    shapes.get(kind, _OBJECT).read(value, None, findings)
+    _FOLDER.read(value, None, findings)
+    stored: Iterable[Finding] = ()
+    structs = KINDS[kind].structs if kind in KINDS else {}
+    if findings.problems:
+        pass  # the object cannot be read further
+    elif _is_plain(value):
+        stored = stored_template(value["spec"]["template"], "spec.template").problems
+    elif struct := structs.get(str(value.get("apiVersion")).rpartition("/")[2]):
+        stored = stored_struct(value["spec"], struct, "spec", f"a {kind.kind}").problems
+    # a missing field can be added to the spec, and `validate` reports it
+    findings.add_problems(one for one in stored if rule_of(one.message) != MISSING_FIELD)
+    if not findings.problems:
+        return ""
+    path, message, *_ = findings.problems[0]
+    return f"it is not a valid Kubernetes object: {f'{path} {message}'.strip()}"
 
 
 def _of_controller(value: Manifest) -> Imported:
