@@ -133,7 +133,10 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
     """The specs to write, and a warning for each spec that the folder already contains."""
-    existing = read_paths([str(place)], Sources()).documents if any(place.iterdir()) else ()
+    try:
+        existing = read_paths([str(place)], Sources()).documents
+    except InvalidInput:  # such as a new folder that has only a .git folder or a README
+        existing = ()
     files = {identity_of(document.value): document.source for document in existing}
     new, unchanged = [], []
     for spec in specs:
