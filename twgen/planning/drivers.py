@@ -21,7 +21,7 @@ from twgen.planning.sentences import listed, spoken
 DRIVER = Rule("unusable-driver", "The operator's configuration does not support the chosen driver.")
 NEEDS_IMAGE = (
     "its rollout is a Job that needs an image: set rollout.image in an OperatorConfig. If a person or CI"
-    " rolls it out instead, set spec.driver of a RolloutPolicy to None"
+    " rolls it out instead, set `spec.driver: None` in a RolloutPolicy"
 )
 """Why a worker whose rollout is a Job cannot be rendered in Argo CD."""
 NEEDS_TICK = (
