@@ -189,7 +189,7 @@ def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
         command = (TWGEN, "retire", story.folder, *OPTIONS)
         with terminal(command, story.folder, 200, ENVIRONMENT) as shown:
             shown.types("n\n")
-            assert (shown.end(), "[y/N]" in shown.text) == (1, True), shown.text
+            assert (shown.end(), "[y/N]" in shown.text) == (130, True), shown.text
         return True
 
     eventually(asked, SOON)

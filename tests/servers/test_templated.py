@@ -342,7 +342,7 @@ def test_placeholder_that_helm_replaces_with_nothing_is_warned_of(checkout: Path
         write(checkout, {"chart/templates/budget.yaml": BUDGET_OF_CHART.replace("WRITTEN", written)})
         ended = twgen(checkout / "chart", *asked)
         assert ended.returncode == code, ended.stdout
-        told = "helm replaces {{ .BuildID }} in templates/budget.yaml with nothing"
+        told = "helm replaces {{ .BuildID }} in templates/budget.yaml with an empty string"
         assert ended.stdout.count(told) == code
 
 

@@ -240,6 +240,7 @@ def test_replicas_that_a_pause_holds_would_be_those_of_every_version() -> None:
 
 
 MODIFIERS = "spec.advanced.scalingModifiers"
+NUMBER = "write one that gives a number, such as backlog > 2 ? 1 : 0"
 TRIGGER = bases()["scaledobject"]["spec"]["triggers"][0]
 BUSY = {"type": "cpu", "name": "busy", "metricType": "Utilization", "metadata": {"value": "70"}}
 
@@ -261,6 +262,11 @@ def composed(formula: str | None, target: str | None = "5", **more: Any) -> list
         "let most = max(backlog, nexus_2); most * 1.5e3",
         "not (backlog in [1, 2]) and 'busy' != \"(\" ? 1 : 2",
         "{busy: backlog}.busy",
+        "let big = backlog > 2; backlog == nexus_2 ? 1 : 0",
+        "backlog /* = busy */ + nexus_2",
+        "float(backlog) // = busy",
+        "if backlog >= 2 {1} else {0}",
+        '"5"',
     ],
 )
 def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
@@ -280,6 +286,13 @@ def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
         ),
         ("bakclog", "refers to bakclog, but no trigger has this name; did you mean backlog?"),
         ("float(backlog", "has 1 ( but 0 )"),
+        ("backlog = 2", f"has a single =, which compares nothing: {NUMBER}"),
+        ("backlog => 2 ? 1 : 0", f"has a single =, which compares nothing: {NUMBER}"),
+        ("backlog == 2", f"is true or false: {NUMBER}"),
+        ("!(backlog > 2) and true", f"is true or false: {NUMBER}"),
+        ("true", f"is true or false: {NUMBER}"),
+        ('"abc"', f"is a text, not a formula: {NUMBER}"),
+        ("'2 * backlog'", f"is a text, not a formula: {NUMBER}"),
         ("[backlog][0", "has 2 [ but 1 ]"),
         ("", "is required"),
         (None, "is required"),

@@ -284,7 +284,13 @@ def test_spread_of_pods_that_are_not_the_workers_is_warned_of(how: str) -> None:
     assert warning == f"{path}: {why}: select temporal.io/deployment-name: payments"
 
 
-@pytest.mark.parametrize("labels", [{"team": "pay"}, {"temporal.io/deployment-name": "payments"}])
+def test_spread_without_a_selector_spreads_no_pods() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    [warning] = of_pods(topologySpreadConstraints=[constraint])
+    assert "selects none of this worker's pods" in warning
+
+
+@pytest.mark.parametrize("labels", [{}, {"team": "pay"}, {"temporal.io/deployment-name": "payments"}])
 def test_hard_spread_over_the_pods_of_all_versions_is_warned_of(labels: dict[str, str]) -> None:
     [warning] = spread(labels)
     assert "also counts the pods of draining versions" in warning

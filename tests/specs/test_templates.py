@@ -142,6 +142,9 @@ def test_label_that_each_release_of_a_chart_changes_is_warned_of(
     [
         *(f"pay:{tag}" for tag in ("PLACEHOLDER", "placeholder", "TAG", "IMAGE_TAG", "REPLACE_WITH_SHA")),
         *(f"pay:{tag}" for tag in ("changeme", "CHANGE-ME", "todo", "xxx", "replace_with_release", "sha")),
+        *(f"pay:{tag}" for tag in ("__TAG__", "__image__", "undefined", "null", "None", "your-tag")),
+        *(f"pay:{tag}" for tag in ("your-image-tag", "BUILD_NUMBER", "CI_COMMIT_SHORT_SHA", "GIT_COMMIT")),
+        *(f"pay:{prefix}{'0' * 40}" for prefix in ("", "sha-")),
         f"pay@sha256:{'0' * 64}",
     ],
 )
@@ -152,7 +155,11 @@ def test_tag_that_a_program_was_to_write_is_warned_of(image: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["v1", "change-4711", "release-1.2", "set-1", "sha-1f2e", "tagged", "version-2"]
+    "tag",
+    [
+        *("v1", "change-4711", "release-1.2", "set-1", "sha-1f2e", "tagged", "version-2", "nonewline", "0"),
+        *("null-safety", "yours", "0000000", f"{'0' * 39}1", "PROD_EU", "build_number_7", "RC_ID_3", "_1_"),
+    ],
 )
 def test_tag_that_only_begins_like_a_placeholder_is_not(tag: str) -> None:
     pods = {"spec": {"containers": [{"name": "worker", "image": f"pay:{tag}"}]}}

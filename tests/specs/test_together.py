@@ -257,6 +257,28 @@ def test_policy_of_a_vpa_for_a_container_that_pods_do_not_have_is_warned_of() ->
         assert warned(vpa("Off", {"containerName": name}), template=POD) == []
 
 
+@pytest.mark.parametrize("name", ["istio-proxy", "linkerd-proxy", "daprd"])
+def test_container_that_a_webhook_injects_can_be_scaled(name: str) -> None:
+    assert warned(vpa("Off", {"containerName": "w"}, {"containerName": name}), template=POD) == []
+    [warning] = warned(vpa("Off", {"containerName": f"{name}x"}), template=POD)
+    assert "so this policy has no effect" in warning
+    by_sidecar = {"metrics": [resource_metric("cpu", container=name)]}
+    assert scaled_by("HorizontalPodAutoscaler", by_sidecar, {"name": "w", **SMALL}) == []
+
+
+def test_bounds_of_a_vpa_that_are_unlikely_for_a_request_are_warned_of() -> None:
+    def bounded(**bounds: dict[str, Any]) -> list[str]:
+        return warned(vpa("Off", {"containerName": "w", **bounds}), template=POD)
+
+    path = "spec.template.spec.resourcePolicy.containerPolicies[0]"
+    little = "128m is less than a mebibyte, too little for any container: write Mi or Gi"
+    for field in ("minAllowed", "maxAllowed"):
+        assert bounded(**{field: {"memory": "128m"}}) == [f"{path}.{field}.memory: {little}"]
+    cores = "is 500 whole cores: write 500m for millicores"
+    assert bounded(minAllowed={"cpu": "500"}) == [f"{path}.minAllowed.cpu: {cores}"]
+    assert bounded(minAllowed={"cpu": "50m", "memory": "64Mi"}, maxAllowed={"cpu": "1000"}) == []
+
+
 def test_bounds_of_a_vpa_that_no_request_can_meet_are_warned_of() -> None:
     bounds = {"minAllowed": {"cpu": "500m", "memory": "1Gi"}, "maxAllowed": {"cpu": "0.5", "memory": "512Mi"}}
     [warning] = warned(vpa("Off", {"containerName": "*", **bounds}), template=POD)

@@ -229,7 +229,7 @@ _GROUPS = {
 """The commands and their short help, by the title of the group."""
 _LISTED = [name for group in _GROUPS.values() for name in group]
 _COMMANDS = [*_LISTED, "histories"]
-"""All commands. The help does not list `histories`, because only replay Jobs run it."""
+"""All commands. The help does not list `histories`, because replay Jobs run it, and people rarely do."""
 _SAY_INSTEAD = {
     "undo": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",
     "rollback": "to go back, commit the spec of the older version; during a ramp, run `twgen abort`",

@@ -17,7 +17,11 @@ from twgen.versioning.names import FIELD_PLACEHOLDERS
 
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
-_OURS = rf"\{{\{{-?\s*\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
+_OURS = (
+    r"\{\{(?!-?\s*/\*)(?:\"[^\"{}]*\"|[^\"`{}])*"
+    rf"(?<![\w.)\]])\$?\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
+)
+"""Matches an action that reads a placeholder's name from the template's own data, as `.` or `$`."""
 _CHANGING = Rule("changing-template", "Each render produces a different pod template, so a new version.")
 _MOST_BYTES = 2**20
 """The number of bytes that are searched in each file. A longer file contains data, not templates."""

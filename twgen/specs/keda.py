@@ -42,11 +42,19 @@ _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _MODIFIERS = ("advanced", "scalingModifiers")
 _OF_RESOURCES = ("cpu", "memory")
 _TEXT = re.compile(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'|`[^`]*`")
+_COMMENT = re.compile(r"/\*[\s\S]*?\*/|//.*")
 _KEY = re.compile(r"(?<=[{,])\s*\w+\s*:")
 """Matches a mapping key in a formula."""
 _NAME = re.compile(r"(?<![\w.$#])[A-Za-z_]\w*(?!\w*\s*\()")
 """Matches a name in a formula, unless it is a function or a field."""
-_LET = re.compile(r"\blet\s+(\w+)")
+_LET = re.compile(r"\blet\s+(\w+)\s*=")
+_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
+"""Matches a single `=`, which only `let` uses."""
+_TRUTH = re.compile(r"[<>!]|==|&&|\b(true|false|not|and|or|in)\b")
+"""Matches an operator or value in a formula that gives true or false, which is not a number."""
+_WITHIN = re.compile(r"[?\[{|;]|\b(let|if)\b|\w\s*\(")
+"""Matches a part of a formula that can contain such an operator and still give a number."""
+_RESULT = "write one that gives a number, such as backlog > 2 ? 1 : 0"
 _WORDS = (
     *("true", "false", "nil", "in", "and", "or", "not", "let", "if", "else"),
     *("matches", "contains", "startsWith", "endsWith"),
@@ -164,17 +172,25 @@ def check_modifiers(spec: Fields) -> None:
 
 
 def _is_positive(text: str) -> bool:
+    return may_have_placeholders(text) or (_is_number(text) and float(text) > 0)
+
+
+def _is_number(text: str) -> bool:
     try:
-        return may_have_placeholders(text) or float(text) > 0
+        float(text)
     except ValueError:
         return False
+    return True
 
 
 def _why_no_formula(
     formula: str, triggers: Iterable[Mapping[str, Any]], measured: Iterable[Mapping[str, Any]]
 ) -> str:
     """Why KEDA cannot compile the formula, which can refer only to `measured` triggers; empty if it can."""
-    bare = _KEY.sub("", _TEXT.sub("0", formula))
+    written = formula.strip()
+    if _TEXT.fullmatch(written) and not _is_number(written[1:-1]):
+        return f"is a text, not a formula: {_RESULT}"
+    bare = _KEY.sub("", _COMMENT.sub("", _TEXT.sub("0", formula)))
     for opening, closing in ("()", "[]", "{}"):
         if bare.count(opening) != bare.count(closing):
             return f"has {bare.count(opening)} {opening} but {bare.count(closing)} {closing}"
@@ -185,6 +201,10 @@ def _why_no_formula(
             if any(trigger.get("name") == name for trigger in triggers):
                 return f"refers to {name}, but KEDA excludes cpu and memory triggers from formulas"
             return f"refers to {name}, but no trigger has this name{did_you_mean(name, named)}"
+    if _EQUALS.search(_LET.sub("", bare)):
+        return f"has a single =, which compares nothing: {_RESULT}"
+    if _TRUTH.search(bare) and not _WITHIN.search(bare):
+        return f"is true or false: {_RESULT}"
     return ""
 
 

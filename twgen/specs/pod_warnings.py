@@ -75,29 +75,34 @@ def warnings_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
 def warnings_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
     """The warnings about one container in its stored form, each with the path inside the container."""
     resources = container.get("resources") or {}
-    for field in ("limits", "requests"):
-        amounts = resources.get(field) or {}
-        for name in _BYTES:
-            if 0 < _units(amounts, name) < 2**20:
-                why = "is less than a mebibyte, too little for any container: write Mi or Gi"
-                yield f"resources.{field}.{name}", UNLIKELY(f"{amounts[name]} {why}")
-    for field in ("limits", "requests"):
-        amounts = resources.get(field) or {}
-        cores, memory = _units(amounts, "cpu"), _units(amounts, "memory")
-        if memory >= _MUCH_MEMORY:
-            why = f"{amounts['memory']} is more than a node has: write Mi or Gi"
-            yield f"resources.{field}.memory", UNLIKELY(why)
-        elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            amount = str(amounts["cpu"])
-            meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
-            why = f"is {int(cores)} whole cores: write {meant} for millicores"
-            yield f"resources.{field}.cpu", UNLIKELY(why)
+    for field, warned in product(("limits", "requests"), (too_small, too_large)):
+        for name, warning in warned(resources.get(field) or {}):
+            yield f"resources.{field}.{name}", warning
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe, action in product(_PROBES, _ACTIONS):
         port = value_at(container, probe, action, "port")
         if isinstance(port, str) and port not in ports:
             why = f"there is no port named {quoted(port)}: the probe always fails"
             yield f"{probe}.{action}.port", _PROBE(why)
+
+
+def too_small(amounts: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
+    """A warning for each amount of a container's resources that is too little for any container."""
+    for name in _BYTES:
+        if 0 < _units(amounts, name) < 2**20:
+            why = "is less than a mebibyte, too little for any container: write Mi or Gi"
+            yield name, UNLIKELY(f"{amounts[name]} {why}")
+
+
+def too_large(amounts: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
+    """A warning if a container's resources are more than a node has."""
+    cores, memory = _units(amounts, "cpu"), _units(amounts, "memory")
+    if memory >= _MUCH_MEMORY:
+        yield "memory", UNLIKELY(f"{amounts['memory']} is more than a node has: write Mi or Gi")
+    elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
+        amount = str(amounts["cpu"])
+        meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
+        yield "cpu", UNLIKELY(f"is {int(cores)} whole cores: write {meant} for millicores")
 
 
 def _units(amounts: Mapping[str, Any], name: str) -> float:
@@ -176,9 +181,8 @@ def _warning_of_spread(constraint: Mapping[str, Any], worker: WorkerSpec) -> Mes
     https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
     """
     selector, labels = constraint.get("labelSelector"), _labels_of(worker, worker.build_id)
-    if not selector:
-        return None
-    if not selects(selector, labels):
+    # without a selector, a constraint selects no pods; with an empty one, all pods of the namespace
+    if selector is None or not selects(selector, labels):
         [(name, value)] = list(selector_labels(worker.name, "").items())[:1]
         return _SPREAD(f"selects none of this worker's pods, so they are not spread: select {name}: {value}")
     if constraint.get("whenUnsatisfiable") != "DoNotSchedule" or not _selects_others(constraint, worker):

@@ -34,8 +34,11 @@ from twgen.versioning.stored_form import POD_TEMPLATE
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "local", "edge", "nightly", "stable"}
 """Tags that usually move to each new image."""
 _PLACEHOLDER = re.compile(
-    r"(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"
-    r"|(replace|change|fill|set)[-_]?(me|this|in|with[-_].*|by[-_].*)|todo|fixme|tbd|x{3,}",
+    r"(your[-_])?(image|app|docker|git|release|build|version|new)?[-_]?(tag|placeholder|sha|version)"
+    r"|(replace|change|fill|set)[-_]?(me|this|in|with[-_].*|by[-_].*)|todo|fixme|tbd|x{3,}"
+    r"|undefined|null|none|__\w+__|([a-z]+-)?(0{40}|0{64})"
+    # a variable that CI sets, such as CI_COMMIT_SHA
+    r"|(?-i:([A-Z]+_)+(COMMIT|HASH|ID|NUMBER|REF|SHA|TAG|VERSION))",
     re.IGNORECASE,
 )
 """Placeholder tags that a program should have replaced."""

@@ -1,6 +1,7 @@
 """Warnings about attached objects that conflict with the pods of a version, each other, or Temporal."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from twgen.model.operator import GroupKind
@@ -18,7 +19,7 @@ from twgen.specs.attached import (
     warning_of_limit,
 )
 from twgen.specs.keda import warn_of_servers
-from twgen.specs.pod_warnings import running_containers, selects
+from twgen.specs.pod_warnings import running_containers, selects, too_large, too_small
 from twgen.specs.spec_document import SpecDocument
 from twgen.versioning.names import WHEN, may_have_placeholders
 from twgen.versioning.pod_templates import pod_labels
@@ -34,6 +35,16 @@ _DRAINING = frozenset({AttachedWhile.DRAINING})
 _MEASURED = ("cpu", "memory")
 _Bound = tuple[int, str]
 """A number of pods, and the name of the field that sets the number."""
+_INJECTED = frozenset(
+    {
+        *("istio-proxy", "linkerd-proxy", "kuma-sidecar", "consul-dataplane", "envoy-sidecar", "envoy"),
+        *("daprd", "vault-agent", "otc-container", "jaeger-agent", "gke-gcsfuse-sidecar", "azwi-proxy"),
+    }
+)
+"""The usual names of containers that an admission webhook adds to pods, for example for a service mesh.
+
+A namespace can also ask for them, so a spec does not show whether its pods get them.
+"""
 _WHEN_PATH = join_path("metadata.annotations", WHEN)
 _MOST_WORDS = 100
 _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
@@ -54,13 +65,13 @@ def warn_of_attached(templates: Iterable[SpecDocument], workers: Iterable[Worker
         kind = GroupKind.of(template.value)
         if kind.group == SCALED_OBJECT.group:
             warn_of_servers(template.mapping("spec"), worker)
-        elif kind == BUDGET and (warning := next(_warnings_of_budget(resource, worker), None)):
-            template.warning(f"spec.{warning[0]}", BUDGET_RULE(warning[1]))
+        elif kind == BUDGET and (fault := next(_warnings_of_budget(resource, worker), None)):
+            template.warning(f"spec.{fault[0]}", BUDGET_RULE(fault[1]))
         elif kind == VPA and resource.template:
             if why := _warning_of_vpa(resource, worker):
                 template.warning("spec", _VERTICAL(why))
-            for place, fault in _warnings_of_policies(resource, worker):
-                template.warning(f"spec.resourcePolicy.{place}", _VERTICAL(fault))
+            for place, warning in _warnings_of_policies(resource, worker):
+                template.warning(f"spec.resourcePolicy.{place}", warning)
 
 
 def _warnings_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -145,30 +156,39 @@ def _warning_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> str:
     return ""
 
 
-def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
-    """A warning for each VPA policy with an unknown container, or with a minimum above its maximum."""
+def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, Message]]:
+    """A warning for each VPA policy with an unknown container, an unlikely amount or no possible amount."""
     pod = value_at(worker.template.content, "spec") or {}
     names = [str(container.get("name")) for _, container in running_containers(pod)]
     for index, policy in enumerate(
         _items(value_at(vpa.template, "spec", "resourcePolicy"), "containerPolicies")
     ):
         place, name = f"containerPolicies[{index}]", value_at(policy, "containerName")
-        if names and isinstance(name, str) and name not in {"", "*", *names}:
+        if names and isinstance(name, str) and name not in {"", "*", *names, *_INJECTED}:
             why = f"the pods have no container {quoted(name)}, so this policy has no effect"
-            yield f"{place}.containerName", f"{why}{did_you_mean(name, names)}"
-        least, most = (value_at(policy, field) for field in ("minAllowed", "maxAllowed"))
-        for resource in least if isinstance(least, dict) and isinstance(most, dict) else ():
-            bounds = [_amount(bound.get(resource)) for bound in (least, most)]
-            if None not in bounds and bounds[0] > bounds[1]:
+            yield f"{place}.containerName", _VERTICAL(f"{why}{did_you_mean(name, names)}")
+        least, most = (_amounts(value_at(policy, field)) for field in ("minAllowed", "maxAllowed"))
+        # a large maximum is a way to set none
+        for field, warnings in (
+            ("minAllowed", (*too_small(least), *too_large(least))),
+            ("maxAllowed", too_small(most)),
+        ):
+            for resource, warning in warnings:
+                yield f"{place}.{field}.{resource}", warning
+        for resource in least:
+            if resource in most and quantity_nanos(least[resource]) > quantity_nanos(most[resource]):
                 why = f"is above maxAllowed.{resource} ({most[resource]})"
-                yield f"{place}.minAllowed.{resource}", f"{least[resource]} {why}: lower it"
+                yield f"{place}.minAllowed.{resource}", _VERTICAL(f"{least[resource]} {why}: lower it")
 
 
-def _amount(quantity: Any) -> Any:
-    try:
-        return quantity_nanos(str(quantity)) if quantity is not None else None
-    except ValueError:
-        return None
+def _amounts(resources: Any) -> dict[str, str]:
+    """The valid quantities among the resources, by name."""
+    found = {}
+    for name, quantity in resources.items() if isinstance(resources, dict) else ():
+        with suppress(ValueError):
+            quantity_nanos(str(quantity))
+            found[name] = str(quantity)
+    return found
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, Message]]:
@@ -180,7 +200,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
         return  # pod-level requests are enough
     running = list(running_containers(pod))
     for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
-        if only and not any(container.get("name") == only for _, container in running):
+        if only and only not in {*_INJECTED, *(container.get("name") for _, container in running)}:
             why = f"there is no container {quoted(only)}, but {autoscaler.name} scales on its {resource}"
             yield "containers", _UNMEASURED(why)
         for place, container in running:
