@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.specs.test_imports import deployment
+from tests.specs.test_imports import CONTAINER, deployment
 
 OBJECTS = "objects.json"
 VERSIONS = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "versions.json").read_text())
@@ -33,6 +33,20 @@ def test_specs_are_valid_and_recorded_and_another_import_changes_nothing(run: Ru
     assert again.returncode == 0, again
     assert "twgen does not change it" in again.stderr
     assert {file: file.read_text() for file in (objects / "workers").rglob("*.yaml")} == before
+
+
+def test_connection_of_the_folder_with_other_credentials_is_told(run: Run, objects: Path) -> None:
+    run("import", OBJECTS, "--folder", "workers")
+    first = (objects / "workers" / "connection-temporal.yaml").read_text()
+    again = run("import", OBJECTS, "--folder", "workers")
+    assert "credentials differ" not in again.stderr
+    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "key-b", "key": "key"}}}
+    other = deployment(env=[*CONTAINER["env"], key])
+    other["metadata"]["name"] = "reports"
+    (objects / OBJECTS).write_text(json.dumps(other))
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert "its address or credentials differ, so write another Connection" in ended.stderr, ended
+    assert (objects / "workers" / "connection-temporal.yaml").read_text() == first
 
 
 def test_worker_that_people_have_already_is_left_as_it_is(run: Run, objects: Path) -> None:

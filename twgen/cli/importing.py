@@ -19,7 +19,7 @@ from twgen.reading.documents import Sources, read_paths
 from twgen.reading.objects import ToImport, objects_to_import
 from twgen.specs.imported_workers import Imported, identity_of
 from twgen.specs.imports import imported, live_versions
-from twgen.specs.kinds import WORKER
+from twgen.specs.kinds import CONNECTION, WORKER
 from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
@@ -137,18 +137,24 @@ def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Importe
         existing = read_paths([str(place)], Sources()).documents
     except InvalidInput:  # such as a new folder that has only a .git folder or a README
         existing = ()
-    files = {identity_of(document.value): document.source for document in existing}
+    known = {identity_of(document.value): document for document in existing}
     new, unchanged = [], []
     for spec in specs:
-        file = files.get(spec.identity)
-        is_here = file is not None and Path(file).resolve() == (place / spec.file).resolve()
-        if file is None or (is_here and spec.is_whole):
+        document = known.get(spec.identity)
+        if not document or (spec.is_whole and _is_file(document, place / spec.file)):
             new.append(spec)
-        else:
-            unchanged.append(
-                f"{file} already has {' '.join(filter(None, spec.identity))}: twgen does not change it"
-            )
+            continue
+        said = (
+            f"{document.source} already has {' '.join(filter(None, spec.identity))}: twgen does not change it"
+        )
+        if spec.identity[0] == CONNECTION and document.value.get("spec") != spec.document["spec"]:
+            said += "; its address or credentials differ, so write another Connection if the worker needs one"
+        unchanged.append(said)
     return new, unchanged
+
+
+def _is_file(document: Document, file: Path) -> bool:
+    return Path(document.source).resolve() == file.resolve()
 
 
 def _edited(file: Path, spec: Imported) -> str:
