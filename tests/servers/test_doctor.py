@@ -407,7 +407,7 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     i = installation
     i.application({"prune": True, "selfHeal": True})
     path = f"/apis/argoproj.io/v1alpha1/namespaces/{i.namespace}/applications/payments"
-    failed = "rpc error: `twgen render . -o json` failed exit status 3: twgen: no profile\nof Temporal"
+    failed = "rpc error: `twgen render . -o json` failed exit status 3: twgen: no Temporal\nprofile"
     error = {"type": "ComparisonError", "message": failed}
     kind = {"group": "autoscaling", "version": "v2", "kind": "HorizontalPodAutoscaler"}
     refused = {**kind, "namespace": "shop", "name": "pay", "status": "SyncFailed", "message": "is invalid"}

@@ -144,7 +144,7 @@ def test_server_that_goes_away_is_asked_again_until_the_deadline(tmp_path: Path)
             assert world.workers[spec.key].temporal is None
             until_stopped.close()
             started = time.monotonic()
-            with pytest.raises(StateUnavailable, match=f"{server.address}, .*not available"):
+            with pytest.raises(StateUnavailable, match=f"{server.address}, .*is unavailable"):
                 runner.run(read_all([spec], opened, timeout=5))
             assert 0.5 < time.monotonic() - started < 5 + SLACK
 
