@@ -173,10 +173,13 @@ def test_thousand_workers_are_shown_and_filtered_within_seconds(driver: Chrome, 
         opened(driver, page, tmp_path)
         return rendered, float(eventually(lambda: driver.execute_script(timing))) / 1000
 
-    # the best of several: other tests have the machine too; a quiet one renders the page in half a second,
-    # and loads it in a third
-    rendered, loaded = map(min, zip(*(seconds() for _ in range(5)), strict=True))
-    assert (rendered < 2, loaded < 6) == (True, True), (rendered, loaded)
+    def is_quick() -> bool:
+        rendered, loaded = seconds()
+        assert (rendered < 2, loaded < 3) == (True, True), (rendered, loaded)
+        return True
+
+    # other tests have the machine too; a quiet one renders the page in half a second, and loads it in a third
+    eventually(is_quick)
     filtered = driver.execute_script(
         "const began = performance.now(); const input = document.getElementById('filter');"
         "input.value = 'worker-77'; input.dispatchEvent(new Event('input'));"

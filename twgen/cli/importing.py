@@ -133,28 +133,22 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
     """The specs to write, and a warning for each spec that the folder already contains."""
-    try:
-        existing = read_paths([str(place)], Sources()).documents
-    except InvalidInput:  # such as a new folder that has only a .git folder or a README
-        existing = ()
+    # a new folder can have a .git folder or a README
+    existing = read_paths([str(place)], Sources(), may_be_empty=True).documents
     known = {identity_of(document.value): document for document in existing}
     new, unchanged = [], []
     for spec in specs:
         document = known.get(spec.identity)
-        if not document or (spec.is_whole and _is_file(document, place / spec.file)):
+        is_here = document and Path(document.source).resolve() == (place / spec.file).resolve()
+        if not document or (is_here and spec.is_whole):
             new.append(spec)
             continue
-        said = (
-            f"{document.source} already has {' '.join(filter(None, spec.identity))}: twgen does not change it"
-        )
+        name = " ".join(filter(None, spec.identity))
+        said = f"{document.source} already has {name}: twgen does not change it"
         if spec.identity[0] == CONNECTION and document.value.get("spec") != spec.document["spec"]:
             said += "; its address or credentials differ, so write another Connection if the worker needs one"
         unchanged.append(said)
     return new, unchanged
-
-
-def _is_file(document: Document, file: Path) -> bool:
-    return Path(document.source).resolve() == file.resolve()
 
 
 def _edited(file: Path, spec: Imported) -> str:

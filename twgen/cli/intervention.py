@@ -32,14 +32,13 @@ from twgen.reporting.json_text import json_text
 from twgen.reporting.status.lines import state_lines
 from twgen.versioning.names import replay_selector, rollout_selector
 
-_YES = "Do not ask for confirmation. Without a terminal, the command never asks."
 _common = options("dry_run", "worker", *MEASURING, *INPUT, *NAMES, "quiet")
 
 
 @click.command(cls=Grouped)
 @paths_or_name_argument
 @output_option("text", "json")
-@options("full", "skip_gate", "yes", yes=_YES)
+@options("full", "skip_gate", "yes")
 @_common
 def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     """Move a rollout to its next step now, even if its pause is not over.
@@ -65,7 +64,7 @@ def _command(
     @click.command(cls=Grouped, help=text)
     @paths_or_name_argument
     @output_option("text", "json")
-    @options(*(["yes"] if asks else []), **({"yes": _YES} if asks else {}))
+    @options(*(["yes"] if asks else []))
     @_common
     def command(**params: Any) -> None:
         if not by_name.request(params, verb):

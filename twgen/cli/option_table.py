@@ -38,10 +38,10 @@ def _time(text: str) -> datetime:
 
 def _duration(text: str) -> timedelta:
     """A duration, also in a form such as `2d` or `10min`."""
-    from twgen.model.times import go_duration, parse_duration
+    from twgen.model.times import parse_spoken_duration
 
     try:
-        return parse_duration(go_duration(text) or text)
+        return parse_spoken_duration(text)
     except ValueError as error:
         such_as = f"{text}s, {text}m or {text}h" if text.isdecimal() else "90s or 1h30m"
         raise ValueError(f"is not a duration such as {such_as}") from error
@@ -369,7 +369,10 @@ _ROWS = (
     Option("--title", "Set the title of the page. The default title names the kubeconfig's context.", NAME),
     Option("--no-browser", "Do not open a browser."),
     Option("--from", "Take over the worker from its current manager, NAME.", NAME, renamed="owner"),
-    Option("-y --yes", "Do not ask for confirmation. Without a terminal, this option is required."),
+    Option(
+        "-y --yes",
+        "Do not ask for confirmation. Without a terminal, commands that always ask require this option.",
+    ),
     Option("--full", "Send all traffic to the target, and skip the remaining steps."),
     Option(
         "--keep",

@@ -13,7 +13,7 @@ from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.http import TOKEN, HttpAnswer, HttpRequest, address_of, answer_to, json_of, pool_trusting
 from twgen.cluster.field_managers import holders_wrote_at
 from twgen.errors import InvalidInput, StateUnavailable
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.rollout import LastSync
 from twgen.model.shapes import Findings, listing
@@ -158,10 +158,9 @@ def asked_since(application: Mapping[str, Any]) -> datetime | None:
 
 def listed_config_maps(application: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
     """The ConfigMaps among the resources that an application lists, by namespace and name."""
-    resources = value_at(application, "status", "resources")
     return {
         (str(item.get("namespace")), str(item.get("name"))): item
-        for item in (resources if isinstance(resources, list) else ())
+        for item in list_at(application, "status", "resources")
         if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
     }
 
@@ -177,11 +176,10 @@ def last_sync(application: Mapping[str, Any]) -> LastSync:
 
 def refused_objects(application: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     """Argo CD's message for each object that the last sync failed to apply, by namespace, kind and name."""
-    results = value_at(application, "status", "operationState", "syncResult", "resources")
     return {
         (str(item.get("namespace")), str(item.get("kind")), str(item.get("name"))): " ".join(
             str(item.get("message") or "it was rejected").split()
         )
-        for item in (results if isinstance(results, list) else ())
+        for item in list_at(application, "status", "operationState", "syncResult", "resources")
         if isinstance(item, dict) and item.get("status") == "SyncFailed"
     }

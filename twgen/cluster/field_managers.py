@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.model.times import parse_time
 from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
@@ -111,11 +111,8 @@ def holders_wrote_at(metadata: Mapping[str, Any], annotation: str) -> list[datet
 
 def _holders(metadata: Mapping[str, Any], *path: str) -> list[Mapping[str, Any]]:
     """The `managedFields` entries of the managers that own a field."""
-    entries = metadata.get("managedFields")
     return [
-        item
-        for item in (entries if isinstance(entries, list) else ())
-        if value_at(item, "fieldsV1", *path) is not None
+        item for item in list_at(metadata, "managedFields") if value_at(item, "fieldsV1", *path) is not None
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from twgen.clients.argocd import AT_ONCE, ArgoCD, asked_since, last_sync, listed_config_maps, refused_objects
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, TwgenError
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.planning.refresh import (
     MOST_A_MINUTE,
     ApplicationState,
@@ -154,10 +154,9 @@ class Refreshes:
 
 
 def _state(application: Mapping[str, Any]) -> ApplicationState:
-    conditions = value_at(application, "status", "conditions")
     errors = [
         " ".join(str(value_at(item, "message")).split())
-        for item in (conditions if isinstance(conditions, list) else ())
+        for item in list_at(application, "status", "conditions")
         if value_at(item, "type") == "ComparisonError"
     ]
     return ApplicationState(

@@ -68,6 +68,12 @@ def value_at(value: Any, *keys: str) -> Any:
     return value
 
 
+def list_at(value: Any, *keys: str) -> list[Any]:
+    """The list at this path of keys, or an empty list if there is another value."""
+    found = value_at(value, *keys)
+    return found if isinstance(found, list) else []
+
+
 def differing_paths(first: Any, second: Any, path: str = "") -> Iterator[str]:
     """The paths of all values that differ between two mappings or lists."""
     if isinstance(first, _MAPPINGS) and isinstance(second, _MAPPINGS):

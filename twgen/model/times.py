@@ -84,7 +84,7 @@ def parse_duration(text: str) -> timedelta:
             raise ValueError(f"{quoted(text)} is negative")
         if (_spoken_seconds(text) or 0) > _LONGEST_SECONDS:
             raise ValueError(f"{quoted(text)} {_TOO_LONG}")
-        written = go_duration(text)
+        written = _go_duration(text)
         such_as = f": write {written}" if written else " such as 90s or 1h30m"
         if text.isdecimal():
             such_as = f" such as {text}s, {text}m or {text}h"
@@ -95,7 +95,12 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def go_duration(text: str) -> str:
+def parse_spoken_duration(text: str) -> timedelta:
+    """Parse a duration in Go's format, or in words such as `2d`. Raises ValueError like parse_duration."""
+    return parse_duration(_go_duration(text) or text)
+
+
+def _go_duration(text: str) -> str:
     """A duration in words, converted to Go's format: `1d 2h` becomes `26h`. Empty for any other text."""
     seconds = _spoken_seconds(text)
     if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:

@@ -92,8 +92,10 @@ class Documents(NamedTuple):
     unreadable: tuple[str, ...]
 
 
-def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
-    """Read all documents under the paths, in order. Raises InvalidInput if there are no documents.
+def read_paths(paths: Iterable[str], sources: Sources, *, may_be_empty: bool = False) -> Documents:
+    """Read all documents under the paths, in order.
+
+    If there are no documents, it raises InvalidInput, unless `may_be_empty` is set.
 
     Folders are read recursively, without hidden entries. `-` means stdin. A file under several paths is read
     once. The result's `unreadable` reports entries that cannot be read, and paths without a document.
@@ -114,7 +116,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
                 read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
             if read.budget.is_spent:
                 return Documents(tuple(read.documents), tuple(read.unreadable))
-    if not read.documents and not read.unreadable:
+    if not read.documents and not read.unreadable and not may_be_empty:
         raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
     silent = (path for path in empty.values() if not any(line.startswith(path) for line in read.unreadable))
     missing = (f"no document found in {path}: correct the path, or leave it out" for path in silent)

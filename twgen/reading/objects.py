@@ -7,7 +7,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, listed, path_of
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.operator import GroupKind
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.model.problem import Document
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.planning.worker_status import AttachedRead
@@ -89,8 +89,7 @@ async def _objects_of_kind(
 
 def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
     """The conditions in an object's status. Items that are not mappings are skipped."""
-    conditions = value_at(item, "status", "conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
+    for condition in list_at(item, "status", "conditions"):
         if isinstance(condition, dict):
             texts = (" ".join(str(condition.get(name) or "").split()) for name in Condition._fields)
             yield Condition(*texts)

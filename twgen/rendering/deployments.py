@@ -17,7 +17,7 @@ from twgen.cluster.patches import patch_text, patched_template
 from twgen.cluster.pods import as_written
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.errors import InvalidInput
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.reasons import VersionReason
@@ -206,7 +206,7 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
     selector = body.get("selector")
     if isinstance(selector, dict) and "matchLabels" in selector and not selector["matchLabels"]:
         selector["matchLabels"] = selector_labels(spec.name, version.build_id)
-    for metric in _items(body.get("metrics")):
+    for metric in list_at(body, "metrics"):
         selector = value_at(metric, "external", "metric", "selector")
         if isinstance(selector, dict) and "matchLabels" in selector:
             metric_labels = {label: names[label] for label in METRIC_LABELS}
@@ -216,7 +216,7 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
         "workerDeploymentBuildId": version.build_id,
         "namespace": spec.temporal_namespace,
     }
-    for trigger in _items(body.get("triggers")):
+    for trigger in list_at(body, "triggers"):
         metadata = value_at(trigger, "metadata")
         if value_at(trigger, "type") == "temporal" and isinstance(metadata, dict):
             empty = {name: value for name, value in place.items() if metadata.get(name, "-") in {"", None}}
@@ -229,10 +229,6 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
 
 def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
     return placeholders(version.deployment, version.build_id, spec.temporal_namespace, spec.worker_deployment)
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _metadata(

@@ -35,8 +35,7 @@ def connections_of(
         spec, comment = _spec(sharing, only)
         names = [*([_USUAL] if len(set(keys)) == 1 else []), own, f"{own}-{_USUAL}"]
         fitting = (name for name in names if name not in existing or existing[name] == spec)
-        where = {"namespace": text} if (text := first.value["metadata"].get("namespace") or namespace) else {}
-        made[key] = _connection(next(fitting, names[-1]), where, spec, comment)
+        made[key] = _connection(next(fitting, names[-1]), first.place(namespace), spec, comment)
     return [made[key] for key in keys]
 
 

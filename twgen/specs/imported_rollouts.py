@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.times import go_duration, parse_duration, write_duration
+from twgen.model.times import parse_spoken_duration, write_duration
 from twgen.versioning.names import DEPLOYMENT_API
 
 ROLLOUT = GroupKind("argoproj.io", "Rollout")
@@ -107,9 +107,7 @@ def _length(duration: Any) -> timedelta | None:
     if duration is None or duration == "":
         return None
     text = str(duration)
-    if text.isdecimal():
-        text = f"{text}s"
-    return parse_duration(go_duration(text) or text)
+    return parse_spoken_duration(f"{text}s" if text.isdecimal() else text)
 
 
 def _written(pauses: Iterable[timedelta]) -> str:

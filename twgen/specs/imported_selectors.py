@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.model.operator import GroupKind
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.specs.pod_warnings import selects
 from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, selector_labels
 
@@ -48,7 +48,7 @@ def selected_by(pods: OldPods, spec: Mapping[str, Any], others: Iterable[Mapping
     """
     label = selector_labels(pods.worker, "")[DEPLOYMENT_NAME_LABEL]
     instead = f"write {DEPLOYMENT_NAME_LABEL}: {label} there"
-    by_pods = selecting_labels([spec.get(field) for field in _SCHEDULING])
+    by_pods = _selecting_labels([spec.get(field) for field in _SCHEDULING])
     for name in sorted(pods.left_out & by_pods):
         why = "is left out, but the pods' affinity or topologySpreadConstraints use it"
         yield f"{pods.worker}.yaml: label {name} {why}: {instead}"
@@ -60,7 +60,7 @@ def selected_by(pods: OldPods, spec: Mapping[str, Any], others: Iterable[Mapping
                 selector = holder.get(path[-1])
                 if isinstance(selector, dict) and _reaches(manifest, holder, namespace, pods.namespace):
                     whole = {"matchLabels": selector} if manifest["kind"] == "Service" else selector
-                    names = pods.left_out & selecting_labels({"labelSelector": whole})
+                    names = pods.left_out & labels_of(whole)
                     labels |= names if selects(whole, pods.labels) else set()
         if labels:
             name = value_at(manifest, "metadata", "name")
@@ -95,27 +95,23 @@ def _reaches(manifest: Mapping[str, Any], holder: Mapping[str, Any], own: str, n
     if not isinstance(others, dict):
         return own == namespace
     # only one label of a namespace is known: the others may match
-    labels, rules = others.get("matchLabels"), others.get("matchExpressions")
+    labels, expressions = others.get("matchLabels"), list_at(others, "matchExpressions")
     written = labels.get(_NAME_OF_NAMESPACE, namespace) if isinstance(labels, dict) else namespace
-    known = [item for item in _items(rules) if value_at(item, "key") == _NAME_OF_NAMESPACE]
+    known = [item for item in expressions if value_at(item, "key") == _NAME_OF_NAMESPACE]
     return written == namespace and selects({"matchExpressions": known}, {_NAME_OF_NAMESPACE: namespace})
 
 
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def labels_of(selector: Any) -> set[str]:
+    """The names of the labels by which a label selector selects."""
+    labels = value_at(selector, "matchLabels")
+    names = [value_at(expression, "key") for expression in list_at(selector, "matchExpressions")]
+    return {str(name) for name in (*(labels if isinstance(labels, dict) else ()), *names)}
 
 
-def selecting_labels(rules: Any) -> set[str]:
+def _selecting_labels(rules: Any) -> set[str]:
     """The labels by which scheduling rules select pods, at any depth below this value."""
     if isinstance(rules, list):
-        return {name for rule in rules for name in selecting_labels(rule)}
+        return {name for rule in rules for name in _selecting_labels(rule)}
     if not isinstance(rules, dict):
         return set()
-    selector = rules.get("labelSelector")
-    expressions = value_at(selector, "matchExpressions")
-    labels = value_at(selector, "matchLabels")
-    names = [*labels] if isinstance(labels, dict) else []
-    names += (
-        [value_at(expression, "key") for expression in expressions] if isinstance(expressions, list) else []
-    )
-    return {str(name) for name in names}.union(*(selecting_labels(rule) for rule in rules.values()))
+    return labels_of(rules.get("labelSelector")).union(*map(_selecting_labels, rules.values()))

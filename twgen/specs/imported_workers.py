@@ -14,7 +14,7 @@ from twgen.specs.attached import BUDGET, KINDS, SCALED_OBJECT
 from twgen.specs.connections import FILL_IN
 from twgen.specs.imported_pods import Configurations, ImportedPods, imported_pods
 from twgen.specs.imported_rollouts import ROLLOUT, Traffic, traffic_of
-from twgen.specs.imported_selectors import OldPods, selected_by, selecting_labels
+from twgen.specs.imported_selectors import OldPods, labels_of, selected_by
 from twgen.specs.keda import REMOVED, VERSION_FIELDS
 from twgen.specs.kinds import ATTACHED, POLICY, WORKER
 from twgen.specs.pod_warnings import label_at, selects
@@ -88,6 +88,11 @@ class Running:
         spec: Manifest = without_server_fields(bare)["spec"]
         return spec
 
+    def place(self, namespace: str) -> dict[str, str]:
+        """The namespace in the metadata of the worker's specs; `namespace` if the Deployment has none."""
+        own = self.value["metadata"].get("namespace") or namespace
+        return {"namespace": own} if own else {}
+
     @cached_property
     def pods(self) -> ImportedPods:
         """The worker's pods, with the Temporal settings from their environment variables."""
@@ -126,7 +131,7 @@ def specs_of(
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]
-    where = {"namespace": text} if (text := value["metadata"].get("namespace") or namespace) else {}
+    where = running.place(namespace)
     traffic = traffic_of(running.strategy)
     yield _worker(running, pods, where, connection.document["metadata"]["name"], traffic)
     yield connection
@@ -151,7 +156,7 @@ def _worker(
     old_labels = value_at(pod_template, "metadata", "labels") or {}
     # with these labels, the old Deployment, its autoscaler and its budget would also select the new pods
     selectors = [value_at(item, "spec", "selector") for item in (value, *budgets)]
-    gone = _POD_HASHES.union(*(selecting_labels({"labelSelector": selector}) for selector in selectors))
+    gone = _POD_HASHES.union(*map(labels_of, selectors))
     labels = {key: text for key, text in _of_people(old_labels).items() if key not in gone}
     marks = {"labels": labels, "annotations": _of_people(value_at(pod_template, "metadata", "annotations"))}
     of_pods = {field: texts for field, texts in marks.items() if texts}

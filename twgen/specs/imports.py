@@ -8,7 +8,7 @@ from typing import Any
 from twgen.cluster.deployments import DEPLOYMENT, METADATA, live_deployment
 from twgen.model.forms import LABEL
 from twgen.model.operator import GroupKind
-from twgen.model.paths import value_at
+from twgen.model.paths import list_at, value_at
 from twgen.model.problem import MISSING_FIELD, Document, Finding, rule_of
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, Findings, listing, mapping, whole_number
@@ -187,7 +187,7 @@ def _running(
     documents: Sequence[Document], namespace: str, left: dict[tuple[str, str, str], list[str]]
 ) -> tuple[dict[int, Running], set[int]]:
     """The unversioned workers by their document's `id()`, and the `id()` of each document that they use."""
-    sound = [document for document in documents if not _why_unsound(document.value)]
+    sound = {id(document): document for document in documents if not _why_unsound(document.value)}
     objects: dict[str, list[Document]] = {}
     configurations: dict[str, dict[str, Mapping[str, Any]]] = {}
     for document in documents:
@@ -198,7 +198,7 @@ def _running(
         elif (
             isinstance(value_at(document.value, "spec"), dict)
             and isinstance(name, str)
-            and not (kind in KINDS and _why_unsound(document.value))
+            and (kind not in KINDS or id(document) in sound)
         ):
             objects.setdefault(own, []).append(document)
     beside = {own: [item.value for item in items] for own, items in objects.items()}
@@ -206,10 +206,10 @@ def _running(
     plain: dict[tuple[str, str], tuple[Document, Running]] = {}
     used: set[int] = set()
     # Argo Rollouts come last, because a Rollout can refer to a Deployment
-    for document in sorted(sound, key=lambda item: GroupKind.of(item.value) == ROLLOUT):
-        value, own = document.value, _namespace(document.value, namespace)
-        strategy = value_at(value, "spec", "strategy") if GroupKind.of(value) == ROLLOUT else None
+    for document in sorted(sound.values(), key=lambda item: GroupKind.of(item.value) == ROLLOUT):
+        value, own, strategy = document.value, _namespace(document.value, namespace), None
         if GroupKind.of(value) == ROLLOUT:
+            strategy = value_at(value, "spec", "strategy")
             referred = value_at(value, "spec", "workloadRef", "name")
             if (key := (own, str(referred))) in plain:
                 first, worker = plain[key]
@@ -219,7 +219,9 @@ def _running(
                 used.add(id(document))
                 continue
             value = as_deployment(value)
-        if _is_plain(value) and not _why_unsound(value):
+            if _why_unsound(value):
+                continue
+        if _is_plain(value):
             worker = Running(value, beside[own], configurations.get(own, {}), elsewhere[own], strategy)
             key = own, value["metadata"]["name"]
             if key in plain:
@@ -243,8 +245,7 @@ def _namespace(value: Any, namespace: str) -> str:
 
 
 def _containers(value: Any) -> list[Any]:
-    containers = value_at(value, "spec", "template", "spec", "containers")
-    return containers if isinstance(containers, list) else []
+    return list_at(value, "spec", "template", "spec", "containers")
 
 
 def _knows_temporal(deployment: Manifest, configurations: Configurations) -> bool:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from twgen.model.operator import GroupKind
-from twgen.model.paths import join_path, value_at
+from twgen.model.paths import join_path, list_at, value_at
 from twgen.model.problem import Message, Rule, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.attached import (
@@ -160,9 +160,7 @@ def _warnings_of_policies(vpa: AttachedResource, worker: WorkerSpec) -> Iterator
     """A warning for each VPA policy with an unknown container, an unlikely amount or no possible amount."""
     pod = value_at(worker.template.content, "spec") or {}
     names = [str(container.get("name")) for _, container in running_containers(pod)]
-    for index, policy in enumerate(
-        _items(value_at(vpa.template, "spec", "resourcePolicy"), "containerPolicies")
-    ):
+    for index, policy in enumerate(list_at(vpa.template, "spec", "resourcePolicy", "containerPolicies")):
         place, name = f"containerPolicies[{index}]", value_at(policy, "containerName")
         if names and isinstance(name, str) and name not in {"", "*", *names, *_INJECTED}:
             why = f"the pods have no container {quoted(name)}, so this policy has no effect"
@@ -214,21 +212,16 @@ def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
     """The resources whose utilization an autoscaler measures, each with its container (empty means all)."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""
-    for metric in _items(spec, "metrics"):
+    for metric in list_at(spec, "metrics"):
         for field in ("resource", "containerResource"):
             name = value_at(metric, field, "name")
             if name in _MEASURED and value_at(metric, field, "target", "type") == "Utilization":
                 yield name, str(value_at(metric, field, "container") or "")
-    for trigger in _items(spec, "triggers"):
+    for trigger in list_at(spec, "triggers"):
         kind = value_at(trigger, "type")
         measure = value_at(trigger, "metricType") or value_at(trigger, "metadata", "type") or "Utilization"
         if kind in _MEASURED and measure == "Utilization":
             yield kind, str(value_at(trigger, "metadata", "containerName") or "")
-
-
-def _items(spec: Any, field: str) -> list[Any]:
-    items = value_at(spec, field)
-    return items if isinstance(items, list) else []
 
 
 def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
