@@ -157,6 +157,7 @@ def test_tag_that_a_program_was_to_write_is_warned_of(image: str) -> None:
 @pytest.mark.parametrize(
     "tag",
     [
+        f"tag@sha256:{'1f' * 32}",
         *("v1", "change-4711", "release-1.2", "set-1", "sha-1f2e", "tagged", "version-2", "nonewline", "0"),
         *("null-safety", "yours", "0000000", f"{'0' * 39}1", "PROD_EU", "build_number_7", "RC_ID_3", "_1_"),
     ],

@@ -17,11 +17,18 @@ from twgen.versioning.names import FIELD_PLACEHOLDERS
 
 _TIME = r"\{\{[^}]{0,500}\b(now|ago)\b"
 _RANDOM = r"\b(rand[A-Z][A-Za-z]+|uuidv4|gen[A-Z][A-Za-z]+|shuffle|bcrypt|htpasswd|encryptAES)\b"
+_NAMES = "|".join(FIELD_PLACEHOLDERS)
 _OURS = (
-    r"\{\{(?!-?\s*/\*)(?:\"[^\"{}]*\"|[^\"`{}])*"
-    rf"(?<![\w.)\]])\$?\.({'|'.join(FIELD_PLACEHOLDERS)})\b"
+    r"\{\{(?!-?\s*/\*)(?:\"[^\"{}]*\"|[^\"`{}])*?"
+    rf"(?:(?<![\w.)\]])(?P<data>\$\w*)?\.(?P<name>{_NAMES})\b"
+    rf"|\bindex\s+(?P<indexed>\.|\$\w*)\s+\"(?P<key>{_NAMES})\")"
 )
-"""Matches an action that reads a placeholder's name from the template's own data, as `.` or `$`."""
+"""Matches an action that reads a placeholder's name from `.`, `$` or another variable."""
+_OF_CHART = rf"\b(?:dict|set)\b[^}}]*\"({_NAMES})\"|^[\s-]*[\"']?({_NAMES})[\"']?\s*:(?!\S)"
+"""Matches an action that gives data this name, or a value with this name: then the chart itself fills it."""
+_NOTES = "NOTES.txt"
+"""The template whose output is no manifest."""
+_TEMPLATES = "templates"
 _CHANGING = Rule("changing-template", "Each render produces a different pod template, so a new version.")
 _MOST_BYTES = 2**20
 """The number of bytes that are searched in each file. A longer file contains data, not templates."""
@@ -36,10 +43,21 @@ def unescaped_placeholders(settings: Input, paths: Sequence[str]) -> Iterator[Pr
         return
     chart = Path(paths[0])
     of_chart = Document(str(chart / CHART_FILE), 0, None)
-    for file, text in _texts(settings, chart):
-        for name in dict.fromkeys(
-            match[1] for match in re.finditer(_OURS, text) if _is_for_helm(text, match)
-        ):
+    texts = [(file, text) for file, text in _texts(settings, chart) if file.name != _NOTES]
+    at = len(chart.parts)
+    uses_values = any(re.search(r"\{\{[^}]*\btpl\b", text) for _, text in texts)
+    own = {
+        name
+        for _, text in texts
+        for match in re.finditer(_OF_CHART, text, re.MULTILINE)
+        for name in match.groups()
+    }
+    for file, text in texts:
+        # helm evaluates a template among the values only if the chart passes it to tpl
+        is_template = uses_values or _TEMPLATES in file.parts[at:]
+        found = re.finditer(_OURS, text) if is_template else ()
+        names = dict.fromkeys(match["name"] or match["key"] for match in found if _is_for_helm(text, match))
+        for name in (name for name in names if name not in own):
             escaped = f"{{{{ `{{{{ .{name} }}}}` }}}}"
             why = f"helm replaces {{{{ .{name} }}}} in {file} with an empty string, before twgen sees it"
             yield Problem(of_chart, "", NOT_RENDERED(f"{why}: write {escaped}"))
@@ -62,8 +80,17 @@ def changing_pods(settings: Input, paths: Sequence[str], workers: Iterable[Worke
 
 
 def _is_for_helm(text: str, match: re.Match[str]) -> bool:
-    """Whether helm evaluates the placeholder: it is not text inside another template action."""
-    return text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
+    """Whether a manifest contains the placeholder's value.
+
+    It is neither text inside another template action nor part of a YAML comment. A variable counts if it
+    has the template's own data, as in `$root := .`.
+    """
+    variable = (match["data"] or match["indexed"] or "").lstrip(".")
+    if variable.strip("$") and not re.search(rf"{re.escape(variable)}\s*:?=\s*[.$](?![\w.])", text):
+        return False
+    line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+    is_action = text.rfind("{{", 0, match.start()) <= text.rfind("}}", 0, match.start())
+    return is_action and not line.lstrip().startswith("#")
 
 
 def _differences(workers: Iterable[WorkerSpec], rendered: Documents) -> Iterator[Problem]:
@@ -85,7 +112,7 @@ def _texts(settings: Input, chart: Path) -> Iterator[tuple[Path, str]]:
     An archive is not read, but treated as if it used random functions.
     """
     yield Path("values"), settings.values
-    files = chain.from_iterable((chart / name).rglob("*") for name in ("templates", "charts"))
+    files = chain.from_iterable((chart / name).rglob("*") for name in (_TEMPLATES, "charts"))
     for file in (
         *files,
         chart / "values.yaml",

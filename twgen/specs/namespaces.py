@@ -17,19 +17,38 @@ _OF_KUBERNETES = {
     *("apps", "autoscaling", "batch", "policy", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"),
 }
 """API groups whose cluster-scoped kinds are all in CLUSTER_SCOPED."""
-_NAMESPACED = {
-    *KINDS,
-    *(GroupKind("keda.sh", kind) for kind in ("ScaledJob", "TriggerAuthentication")),
-    *(
-        GroupKind("monitoring.coreos.com", kind)
-        for kind in ("PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor")
+_OFTEN_USED = {
+    "argoproj.io": (
+        "AnalysisTemplate Rollout WorkflowTemplate",
+        "ClusterAnalysisTemplate ClusterWorkflowTemplate",
     ),
-    *(GroupKind("external-secrets.io", kind) for kind in ("ExternalSecret", "SecretStore")),
-    GroupKind("bitnami.com", "SealedSecret"),
-    GroupKind("cert-manager.io", "Certificate"),
-    GroupKind("cert-manager.io", "Issuer"),
+    "bitnami.com": ("SealedSecret", ""),
+    "cert-manager.io": ("Certificate Issuer", "ClusterIssuer"),
+    "cilium.io": ("CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"),
+    "external-secrets.io": (
+        "ExternalSecret PushSecret SecretStore",
+        "ClusterExternalSecret ClusterPushSecret ClusterSecretStore",
+    ),
+    "gateway.networking.k8s.io": ("GRPCRoute Gateway HTTPRoute ReferenceGrant", "GatewayClass"),
+    "karpenter.k8s.aws": ("", "EC2NodeClass"),
+    "karpenter.sh": ("", "NodeClaim NodePool"),
+    "keda.sh": ("ScaledJob TriggerAuthentication", ""),
+    "kyverno.io": ("CleanupPolicy Policy PolicyException", "ClusterCleanupPolicy ClusterPolicy"),
+    "monitoring.coreos.com": ("PodMonitor Probe PrometheusRule ServiceMonitor", ""),
+    "networking.istio.io": ("DestinationRule EnvoyFilter ServiceEntry Sidecar VirtualService", ""),
+    "secrets-store.csi.x-k8s.io": ("SecretProviderClass", ""),
+    "security.istio.io": ("AuthorizationPolicy PeerAuthentication RequestAuthentication", ""),
+    "snapshot.storage.k8s.io": ("VolumeSnapshot", "VolumeSnapshotClass VolumeSnapshotContent"),
+    "telemetry.istio.io": ("Telemetry", ""),
+    "templates.gatekeeper.sh": ("", "ConstraintTemplate"),
 }
-"""Namespaced kinds, from other API groups, that are often used together with workers."""
+"""The namespaced and the cluster-scoped kinds, from other API groups, that are often used with workers."""
+_NAMESPACED, _CLUSTER_WIDE = (
+    {GroupKind(group, kind) for group, kinds in _OFTEN_USED.items() for kind in kinds[at].split()}
+    for at in range(2)
+)
+_CONSTRAINTS = "constraints.gatekeeper.sh"
+"""The API group of Gatekeeper. It has a cluster-scoped kind for each ConstraintTemplate."""
 
 
 def with_namespaces(
@@ -60,6 +79,6 @@ def _is_namespaced(kind: GroupKind, defined: Mapping[GroupKind, Any]) -> bool | 
     """Whether objects of the kind have a namespace, or None if it is unknown."""
     if kind in defined:
         return bool(defined[kind] == "Namespaced")
-    if kind in CLUSTER_SCOPED:
+    if kind in CLUSTER_SCOPED or kind in _CLUSTER_WIDE or kind.group == _CONSTRAINTS:
         return False
-    return True if kind.group in _OF_KUBERNETES or kind in _NAMESPACED else None
+    return True if kind.group in _OF_KUBERNETES or kind in _NAMESPACED or kind in KINDS else None

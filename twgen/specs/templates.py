@@ -177,7 +177,8 @@ def check_image(fields: Fields, place: str, image: str) -> bool:
         why = "is not an image that a node can pull, such as registry.example.com/payments:v1"
         fields.warning(place, _IMAGE(f"{quoted(image)} {why}"))
         return False
-    if (tag := image_tag(image)) and _PLACEHOLDER.fullmatch(tag):
+    # a node ignores the tag if there is a digest
+    if (tag := image_tag(image)) and "@" not in image and _PLACEHOLDER.fullmatch(tag):
         why = f"the tag {quoted(tag)} is a placeholder: the file was not rendered"
         fields.warning(place, NOT_RENDERED(why))
         return False

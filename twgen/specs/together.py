@@ -39,6 +39,7 @@ _INJECTED = frozenset(
     {
         *("istio-proxy", "linkerd-proxy", "kuma-sidecar", "consul-dataplane", "envoy-sidecar", "envoy"),
         *("daprd", "vault-agent", "otc-container", "jaeger-agent", "gke-gcsfuse-sidecar", "azwi-proxy"),
+        *("datadog-agent-injected", "xray-daemon", "aws-guardduty-agent"),
     }
 )
 """The usual names of containers that an admission webhook adds to pods, for example for a service mesh.
