@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.cli.conftest import Run
 from tests.specs.test_imports import CONTAINER, deployment
 
 OBJECTS = "objects.json"
+KEY = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "key-b", "key": "key"}}}
 VERSIONS = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "versions.json").read_text())
 
 
@@ -35,18 +37,53 @@ def test_specs_are_valid_and_recorded_and_another_import_changes_nothing(run: Ru
     assert {file: file.read_text() for file in (objects / "workers").rglob("*.yaml")} == before
 
 
-def test_connection_of_the_folder_with_other_credentials_is_told(run: Run, objects: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "variables", "connection"),
+    [("reports", [KEY], "reports"), ("reports", [], "temporal"), ("payments", [KEY], "temporal")],
+)
+def test_worker_shares_the_connection_of_the_folder_only_with_the_same_credentials(
+    run: Run, objects: Path, name: str, variables: list[Any], connection: str
+) -> None:
     run("import", OBJECTS, "--folder", "workers")
-    first = (objects / "workers" / "connection-temporal.yaml").read_text()
-    again = run("import", OBJECTS, "--folder", "workers")
-    assert "credentials differ" not in again.stderr
-    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "key-b", "key": "key"}}}
-    other = deployment(env=[*CONTAINER["env"], key])
-    other["metadata"]["name"] = "reports"
+    first = (objects / "workers" / "connection-temporal.yaml").rename(objects / "workers" / "x.yaml")
+    before = first.read_text()
+    other = deployment(env=[*CONTAINER["env"], *variables])
+    other["metadata"]["name"] = name
     (objects / OBJECTS).write_text(json.dumps(other))
     ended = run("import", OBJECTS, "--folder", "workers")
-    assert "its address or credentials differ, so write another Connection" in ended.stderr, ended
-    assert (objects / "workers" / "connection-temporal.yaml").read_text() == first
+    assert ended.returncode == 0, ended
+    assert "Connection" not in ended.stderr
+    worker = (objects / "workers" / f"{name}.yaml").read_text()
+    assert f"connectionRef:\n      name: {connection}\n" in worker
+    assert first.read_text() == before
+    written = [file.name for file in (objects / "workers").glob("connection-*.yaml")]
+    assert written == (["connection-reports.yaml"] if connection == "reports" else [])
+    assert run("validate", "workers").returncode == 0
+
+
+def test_workers_of_two_namespaces_come_into_one_folder(run: Run, objects: Path) -> None:
+    assert run("import", OBJECTS, "--folder", "workers").returncode == 0
+    before = {file.name: file.read_text() for file in (objects / "workers").iterdir()}
+    other = deployment()
+    other["metadata"]["namespace"] = "mail"
+    (objects / OBJECTS).write_text(json.dumps(other))
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert ended.returncode == 0, ended
+    assert run("import", OBJECTS, "--folder", "workers").returncode == 0
+    after = {file.name: file.read_text() for file in (objects / "workers").iterdir()}
+    assert after.keys() - before.keys() == {"mail.connection-temporal.yaml", "mail.payments.yaml"}
+    assert after.items() > before.items()
+    assert run("validate", "workers").returncode == 0
+
+
+def test_import_of_a_deployment_records_no_other_worker(run: Run, objects: Path) -> None:
+    run("import", OBJECTS, "--folder", "workers")
+    (objects / OBJECTS).write_text(
+        json.dumps({**deployment(), "metadata": {"name": "mail", "namespace": "m"}})
+    )
+    for _ in range(2):
+        assert run("import", OBJECTS, "--folder", "workers").returncode == 0
+    assert not (objects / "workers" / "twgen.lock").exists()
 
 
 def test_worker_that_people_have_already_is_left_as_it_is(run: Run, objects: Path) -> None:

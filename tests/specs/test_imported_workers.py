@@ -171,6 +171,60 @@ def test_credentials_that_the_connection_does_not_have_stay_in_the_pods_and_are_
     assert all("stays in the pods, but the Connection does not have it" in note for note in worker.missing)
 
 
+def test_api_key_is_of_the_container_with_the_address() -> None:
+    def key(secret: str) -> dict[str, Any]:
+        return {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": secret, "key": "key"}}}
+
+    def with_sidecar(*variables: dict[str, Any]) -> tuple[Any, list[str]]:
+        value = deployment(env=[*CONTAINER["env"], *variables])
+        sidecar = {"name": "proxy", "image": "proxy:1", "env": [key("other")]}
+        value["spec"]["template"]["spec"]["containers"].append(sidecar)
+        found, _ = imported(documents(value), "")
+        worker = of_kind(found, "WorkerDeployment")
+        return of_kind(found, "Connection").document["spec"], [*worker.missing]
+
+    told = (
+        "payments.yaml: TEMPORAL_API_KEY of container 'proxy' is left out: it is from another Secret, but all"
+        " containers get the Connection's credentials"
+    )
+    address = {"hostPort": "temporal.example.com:7233"}
+    assert with_sidecar() == (address, [told])
+    own = {"apiKeySecretRef": {"name": "own", "key": "key"}}
+    assert with_sidecar(key("own")) == (address | own, [told])
+    assert with_sidecar(key("other"))[1] == []
+
+
+def test_empty_api_key_is_no_news() -> None:
+    found, _ = imported(
+        documents(deployment(env=[*CONTAINER["env"], {"name": "TEMPORAL_API_KEY", "value": ""}])), ""
+    )
+    assert of_kind(found, "WorkerDeployment").missing == ()
+
+
+def test_credential_of_a_config_map_is_told() -> None:
+    value = deployment(envFrom=[{"configMapRef": {"name": "settings"}}])
+    found, _ = imported(documents(value, config_map(TEMPORAL_API_KEY="secret")), "")
+    [told] = of_kind(found, "WorkerDeployment").missing
+    assert told.startswith(
+        "payments.yaml: TEMPORAL_API_KEY stays in the pods, but the Connection does not have"
+    )
+
+
+def test_certificate_beside_an_api_key_is_told() -> None:
+    value = mounting("pay-tls")
+    reference = {"secretKeyRef": {"name": "keys", "key": "own"}}
+    container = value["spec"]["template"]["spec"]["containers"][0]
+    container["env"].append({"name": "TEMPORAL_API_KEY", "valueFrom": reference})
+    found, _ = imported(documents(value), "")
+    assert "apiKeySecretRef" in of_kind(found, "Connection").document["spec"]
+    notes = of_kind(found, "WorkerDeployment").missing
+    assert all("the Connection has only the API key" in note for note in notes)
+    assert [note.partition(" stays ")[0].rpartition(" ")[2] for note in notes] == [
+        "TEMPORAL_TLS_CLIENT_CERT_PATH",
+        "TEMPORAL_TLS_CLIENT_KEY_PATH",
+    ]
+
+
 HPA = manifest(
     "autoscaling/v2",
     "HorizontalPodAutoscaler",
@@ -270,6 +324,22 @@ def test_budget_that_selects_the_new_pods_too_is_told() -> None:
     assert told.endswith(
         "add {key: temporal.io/deployment-name, operator: DoesNotExist} to its matchExpressions"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"spec": {"maxUnavailable": 1, "selector": {}}},
+            "it selects all pods of the namespace, so the new pods",
+        ),
+        ({"apiVersion": "policy/v1beta1"}, "twgen does not know policy/v1beta1: write it as policy/v1"),
+    ],
+)
+def test_budget_that_is_not_imported_says_why(changes: dict[str, Any], why: str) -> None:
+    found, [told] = imported(documents(deployment(), {**BUDGET, **changes}), "")
+    assert f"PodDisruptionBudget budget is not imported: {why}" in told
+    assert of_kind(found, "WorkerDeployment").missing == ()
 
 
 def test_autoscaler_of_another_deployment_is_left_and_told() -> None:
@@ -446,6 +516,14 @@ def in_namespace(name: str) -> dict[str, Any]:
     return {"matchLabels": {"kubernetes.io/metadata.name": name}}
 
 
+def cilium(spec: dict[str, Any], kind: str = "CiliumNetworkPolicy") -> dict[str, Any]:
+    return manifest("cilium.io/v2", kind, spec)
+
+
+def of_app_in(namespace: str) -> dict[str, Any]:
+    return {"matchLabels": {"app": "payments", "k8s:io.kubernetes.pod.namespace": namespace}}
+
+
 def monitor(namespaces: dict[str, Any]) -> dict[str, Any]:
     return manifest(
         "monitoring.coreos.com/v1", "PodMonitor", {"selector": OF_APP, "namespaceSelector": namespaces}
@@ -485,6 +563,21 @@ def monitor(namespaces: dict[str, Any]) -> dict[str, Any]:
         ),
         (manifest("security.istio.io/v1", "AuthorizationPolicy", {"selector": OF_APP}), True),
         (manifest("monitoring.coreos.com/v1", "ServiceMonitor", {"selector": OF_APP}), False),
+        *(
+            (
+                manifest(
+                    "networking.istio.io/v1", kind, {"workloadSelector": {"labels": {"app": "payments"}}}
+                ),
+                True,
+            )
+            for kind in ("EnvoyFilter", "ServiceEntry", "Sidecar")
+        ),
+        (manifest("telemetry.istio.io/v1", "Telemetry", {"selector": OF_APP}), True),
+        (cilium({"endpointSelector": {"matchLabels": {"k8s:app": "payments"}}}), True),
+        (cilium({"endpointSelector": {}, "ingress": [{"fromEndpoints": [OF_APP]}]}), True),
+        (cilium({"egress": [{"toEndpoints": [of_app_in("mail")]}]}), False),
+        (cilium({"egress": [{"toEndpoints": [of_app_in("shop")]}]}), True),
+        ({**cilium({}), "spec": None, "specs": [{"endpointSelector": OF_APP}]}, True),
     ],
 )
 def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
@@ -509,6 +602,9 @@ def test_what_selects_the_old_pods_by_a_label_that_the_new_ones_lack_is_told(
         (monitor({"any": True}), True),
         (monitor({"matchNames": ["mail"]}), False),
         (monitor({}), False),
+        (cilium({"endpointSelector": OF_APP}), False),
+        (cilium({"ingress": [{"fromEndpoints": [of_app_in("shop")]}]}), True),
+        (cilium({"endpointSelector": OF_APP}, "CiliumClusterwideNetworkPolicy"), True),
     ],
 )
 def test_object_of_another_namespace_that_selects_the_old_pods_is_told(
@@ -522,6 +618,35 @@ def test_object_of_another_namespace_that_selects_the_old_pods_is_told(
         f"{value['kind']} payments in namespace other selects the pods by app, which the new pods do not have"
     )
     assert missing == ((f"{told}: write temporal.io/deployment-name: payments there",) if is_told else ())
+
+
+def test_policy_of_istios_root_namespace_reaches_the_pods() -> None:
+    policy = manifest("security.istio.io/v1", "AuthorizationPolicy", {"selector": OF_APP})
+    policy["metadata"]["namespace"] = "istio-system"
+    found, _ = imported(documents(deployment(), policy), "")
+    [told] = of_kind(found, "WorkerDeployment").missing
+    assert "AuthorizationPolicy payments in namespace istio-system selects the pods by app" in told
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_told"),
+    [
+        ({"key": "app", "operator": "NotIn", "values": ["payments"]}, True),
+        ({"key": "app", "operator": "DoesNotExist"}, True),
+        ({"key": "app", "operator": "NotIn", "values": ["web"]}, False),
+        ({"key": "team", "operator": "NotIn", "values": ["pay"]}, False),
+        ({"key": "temporal.io/deployment-name", "operator": "In", "values": ["payments"]}, False),
+    ],
+)
+def test_policy_that_selects_only_the_new_pods_is_told(
+    rule: dict[str, Any],
+    is_told: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    policy = manifest("networking.k8s.io/v1", "NetworkPolicy", {"podSelector": {"matchExpressions": [rule]}})
+    found, _ = imported(documents(deployment(), policy), "")
+    told = of_kind(found, "WorkerDeployment").missing
+    why = "selects the new pods, but not the old ones, because the new pods do not have app: if that is wrong"
+    assert [note.startswith(f"NetworkPolicy payments {why}") for note in told] == ([True] if is_told else [])
 
 
 def test_variable_that_reads_a_label_that_is_left_out_gets_its_value() -> None:

@@ -372,7 +372,7 @@ def test_deployment_that_is_there_twice_is_imported_once_and_told() -> None:
     other = deployment()
     other["spec"] = {**other["spec"], "replicas": 9}
     found, [left] = imported(documents(deployment(), other), "")
-    why = "it is there twice, and the last one is imported: remove one of them"
+    why = "it is there twice, and twgen reads the last one: remove one of them"
     assert left == f"live.yaml: Deployment payments is not imported: {why}"
     assert found[0].document["spec"]["replicas"] == 9
     assert imported(documents(deployment(), deployment()), "")[1] == [], "both are the same"
@@ -474,6 +474,13 @@ def test_field_of_any_wrong_type_is_never_a_bug(field: tuple[int, tuple[Any, ...
     assert all("/" not in one.file for one in found)
 
 
+def test_objects_whose_files_would_have_one_name_get_their_own() -> None:
+    env = CONTAINER["env"]
+    found, left = imported(documents(named("connection-temporal", env=env)), "")
+    assert [one.file for one in found] == ["connection-temporal.yaml", "shop.connection-temporal.yaml"]
+    assert left == []
+
+
 def test_second_object_of_a_file_is_left_and_told() -> None:
     connection = {
         "apiVersion": "temporal.io/v1alpha1",
@@ -481,11 +488,38 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
         "metadata": {"name": "temporal", "namespace": "shop"},
         "spec": {"hostPort": "temporal.example.com:7233"},
     }
-    found, left = imported(documents(connection, {**connection, "kind": "ClusterConnection"}), "")
-    assert len(found) == 1
+    other = {**connection, "kind": "ClusterConnection", "metadata": {"name": "temporal"}}
+    third = {**connection, "metadata": {"name": "temporal-clusterconnection", "namespace": "shop"}}
+    worker = {**connection, "kind": "WorkerDeployment", "metadata": {"name": "shop.connection-temporal"}}
+    assert len(imported(documents(connection, other), "shop")[0]) == 2
+    found, left = imported(documents(connection, third, worker, other), "shop")
+    assert len(found) == 3
     [told] = left
     assert told.startswith("live.yaml: ClusterConnection temporal is not imported: ")
     assert told.endswith("connection-temporal.yaml is the file of another object as well: rename one")
+
+
+def test_template_of_the_folder_keeps_its_name_and_no_other_worker_takes_it() -> None:
+    def scaler(worker: str) -> dict[str, Any]:
+        metadata = {"name": "scaler", "namespace": "shop"}
+        target = {"kind": "Deployment", "name": worker}
+        return {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": metadata,
+            "spec": {"maxReplicas": 3, "scaleTargetRef": target},
+        }
+
+    first, _ = imported(documents(deployment(), scaler("payments")), "")
+    folder = [Document(spec.file, 0, spec.document) for spec in first]
+    again, _ = imported(documents(deployment(), scaler("payments")), "", folder)
+    assert [one.file for one in again] == ["payments.yaml", "template-scaler.yaml"]
+    other, _ = imported(documents(named("mail"), scaler("mail")), "", folder)
+    assert [one.file for one in other] == [
+        "mail.yaml",
+        "connection-temporal.yaml",
+        "template-scaler-hpa.yaml",
+    ]
 
 
 @pytest.mark.parametrize(

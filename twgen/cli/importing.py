@@ -1,6 +1,7 @@
 """`twgen import`."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,19 +59,21 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         raise InvalidInput("give --folder: the folder to write the specs to")
     settings = settings_outside_argocd(params)
     documents = _from_cluster(settings, params["paths"]) if from_cluster else _from_files(settings)
-    specs, not_imported = imported(documents, settings.namespace)
+    place = Path(folder)
+    existing, unreadable = _existing(place)
+    specs, not_imported = imported(documents, settings.namespace, existing)
     live, unread = live_versions(documents)
     if not specs:
         why = "; ".join([*not_imported, *unread])
         raise InvalidInput(f"nothing to import{f': {why}' if why else ''}")
-    place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot write specs there ({error.strerror})") from error
-    new, unchanged = _without_known(specs, place)
-    settings.warn([*not_imported, *unread, *unchanged])
-    texts = {place / spec.file: _edited(place / spec.file, spec) for spec in new}
+    new, known = _without_known(specs, existing, settings.namespace)
+    unchanged = [f"{place / source} already has {name}: twgen does not change it" for source, name in known]
+    settings.warn([*not_imported, *unread, *unreadable, *unchanged])
+    texts = {place / spec.file: _edited(place / spec.file, spec, settings.namespace) for spec in new}
     write_files(texts)
     if texts:
         say(f"wrote {listed(sorted(map(str, texts)))}")
@@ -79,16 +82,17 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         for line in (f"do the following, then {again}:", *missing):
             say(line)
         return
-    workers = [spec.identity for spec in specs if not spec.is_whole and spec.identity[0] == WORKER]
-    if texts and workers and not live:
+    workers = [spec for spec in specs if spec.identity[0] == WORKER]
+    if texts and not live and not all(worker.is_whole for worker in workers):
         say(
             "turn versioning on in the code (docs/workers.md), write its image into the spec, then run"
             f" `twgen lock {folder}`"
         )
         return
-    # these images never ran with versioning, so twgen must not restore them as versions
-    plain = {f"{namespace}/{name}" for _, namespace, name in workers}
-    recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, without=plain)
+    # other images may never have run with versioning, so twgen must not restore them as versions
+    versioned = [identity_of(item.document, settings.namespace) for item in workers if item.is_whole]
+    names = {f"{namespace}/{name}" for _, namespace, name in versioned}
+    recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live, only=names)
     _say_what_is_recorded(recorded, folder)
 
 
@@ -131,27 +135,32 @@ def _from_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Do
     return found.documents
 
 
-def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:
-    """The specs to write, and a warning for each spec that the folder already contains."""
+def _existing(place: Path) -> tuple[list[Document], Sequence[str]]:
+    """The folder's documents and its unreadable files. A document's source is its path in the folder."""
+    if not place.is_dir():
+        return [], ()
     # a new folder can have a .git folder or a README
-    existing = read_paths([str(place)], Sources(), may_be_empty=True).documents
-    known = {identity_of(document.value): document for document in existing}
+    files = read_paths([str(place)], Sources(), may_be_empty=True)
+    documents = [replace(item, source=os.path.relpath(item.source, place)) for item in files.documents]
+    return documents, files.unreadable
+
+
+def _without_known(
+    specs: Sequence[Imported], existing: Iterable[Document], namespace: str
+) -> tuple[list[Imported], list[tuple[str, str]]]:
+    """The specs to write, and the file and the name of each other spec that the folder already contains."""
+    known = {identity_of(document.value, namespace): document for document in existing}
     new, unchanged = [], []
     for spec in specs:
-        document = known.get(spec.identity)
-        is_here = document and Path(document.source).resolve() == (place / spec.file).resolve()
-        if not document or (is_here and spec.is_whole):
+        document = known.get(identity_of(spec.document, namespace))
+        if not document or (document.source == spec.file and spec.is_whole):
             new.append(spec)
-            continue
-        name = " ".join(filter(None, spec.identity))
-        said = f"{document.source} already has {name}: twgen does not change it"
-        if spec.identity[0] == CONNECTION and document.value.get("spec") != spec.document["spec"]:
-            said += "; its address or credentials differ, so write another Connection if the worker needs one"
-        unchanged.append(said)
+        elif spec.is_whole or spec.identity[0] != CONNECTION:
+            unchanged.append((document.source, " ".join(filter(None, spec.identity))))
     return new, unchanged
 
 
-def _edited(file: Path, spec: Imported) -> str:
+def _edited(file: Path, spec: Imported, namespace: str) -> str:
     """The new content of the file. Raises InvalidInput if the file contains anything but this spec."""
     try:
         text = file.read_bytes().decode() if file.exists() or file.is_symlink() else ""
@@ -162,7 +171,8 @@ def _edited(file: Path, spec: Imported) -> str:
         raise InvalidInput(f"{file} is a link: give a folder that contains the files themselves")
     if not documents:
         return commented(spec.document, spec.comments)
-    if len(documents) > 1 or identity_of(documents[0]) != spec.identity:
+    identities = [identity_of(value, namespace) for value in documents]
+    if identities != [identity_of(spec.document, namespace)]:
         raise InvalidInput(f"{file} contains something else: move it away, or give another --folder")
     # the team may have changed labels and annotations in the file: keep them
     new_document = {**documents[0], "spec": spec.document["spec"]}

@@ -73,12 +73,12 @@ def record_targets(
     *,
     check: bool,
     live: Mapping[str, Sequence[LiveDeployment]] | None = None,
-    without: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> Recorded:
     """Record the target of every worker in its ledger. With `check`, raise NegativeAnswer instead.
 
-    `live` contains Deployments by namespace: their versions are recorded too, if the ledger lacks them. The
-    targets of the workers in `without` are not recorded.
+    `live` contains Deployments by namespace: their versions are recorded too, if the ledger lacks them. With
+    `only`, the targets of the other workers are not recorded.
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
@@ -104,8 +104,9 @@ def record_targets(
     entries = [
         LedgerEntry(spec.worker_deployment, spec.build_id, target_deployment(spec), now)
         for spec in specs.workers
-        if spec.worker_deployment not in without
+        if only is None or spec.worker_deployment in only
     ]
+    files = [file for worker, file in file_of.items() if only is None or worker in only]
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
@@ -117,7 +118,7 @@ def record_targets(
     with alone_in({file.parent for file in new}):
         # read the ledgers again: another process may have recorded versions since the specs were read
         write_files(with_settings_of_ledgers(changed_files(new, settings.sources.text)))
-    return Recorded(new, len(older), sorted(set(file_of.values())))
+    return Recorded(new, len(older), sorted(set(files)))
 
 
 def _other_pods(spec: WorkerSpec, places: Mapping[tuple[str, str], LedgerPlace]) -> str:

@@ -1,6 +1,7 @@
 """Import the Connections of unversioned workers: one for each address and its credentials."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from twgen.model.paths import value_at
@@ -33,9 +34,12 @@ def connections_of(
         sharing = [worker for worker, other in zip(workers, keys, strict=True) if other == key]
         own = first.value["metadata"]["name"]
         spec, comment = _spec(sharing, only)
-        names = [*([_USUAL] if len(set(keys)) == 1 else []), own, f"{own}-{_USUAL}"]
-        fitting = (name for name in names if name not in existing or existing[name] == spec)
-        made[key] = _connection(next(fitting, names[-1]), first.place(namespace), spec, comment)
+        usual = [_USUAL] if len(set(keys)) == 1 else []
+        names = chain(usual, [own, f"{own}-{_USUAL}"], (f"{own}-{_USUAL}-{number}" for number in count(2)))
+        # an address that a person must fill in can differ from every other
+        is_known = spec["hostPort"] != NO_ADDRESS
+        name = next(item for item in names if item not in existing or (is_known and existing[item] == spec))
+        made[key] = _connection(name, first.place(namespace), spec, comment)
     return [made[key] for key in keys]
 
 

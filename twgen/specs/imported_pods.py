@@ -32,6 +32,14 @@ from twgen.versioning.injection import (
 _KEY = "TEMPORAL_API_KEY"
 _OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
 """Prefixes of variables that contain credentials. A Connection refers to a Secret instead."""
+_STAYS = (
+    "{} stays in the pods, but the Connection does not have it: twgen and its rollouts need apiKeySecretRef,"
+    " mutualTLSSecretRef or tls in the Connection"
+)
+_STAYS_BESIDE_KEY = (
+    "{} stays in the pods, but the Connection has only the API key: check that twgen can log in with the key"
+    " alone"
+)
 _NO_FRONTEND = re.compile("UI|WEB|CODEC|METRIC|PROMETHEUS|HTTP_|DB|SQL|TLS|SERVER_NAME|NAMESPACE")
 _OF_FRONTEND = re.compile("HOST|ADDR|URL|ENDPOINT|SERVER|TARGET|FRONTEND")
 _WRITTEN_ADDRESS = re.compile(r"([a-z]+:/{2,3})?(\[[0-9A-Fa-f:.]+\]|[^\s:/]+)(?::([0-9]{1,5}))?/?")
@@ -91,7 +99,8 @@ def knows_temporal(container: Container, configurations: Configurations) -> bool
 def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> ImportedPods:
     """Import a pod template.
 
-    If containers have different values for a Temporal variable, the first container's value is used.
+    If containers have different values for a Temporal variable, the first container's value is used. The API
+    key is of the container with the address.
     """
     containers: list[Container] = list(pod["containers"])
     # the worker's container becomes the first, because the image of the first container names the version; a
@@ -104,36 +113,43 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
     )
     all_values = [_told(container, configurations) for container in containers]
     place = _place(all_values)
+    address = Origin(place.address) if place.address else _address(all_values, configurations)
     variables = [variable for container in containers for variable in container.get("env") or ()]
-    keys = (value_at(item, "valueFrom", "secretKeyRef") for item in variables if item.get("name") == _KEY)
-    key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
+    keys = [_key(container) for container in containers]
+    of_address = [
+        key
+        for key, values in zip(keys, all_values, strict=True)
+        if address.value and (_place([values]).address if place.address else values.get(address.name))
+    ]
+    key: Mapping[str, Any] = of_address[0] if of_address else next(filter(None, keys), {})
     queues = {values[TASK_QUEUE] for values in all_values if TASK_QUEUE in values}
     is_used = any(TASK_QUEUE in references(str(variable.get("value"))) for variable in variables)
     # if other variables refer to the task queue, or containers have different task queues, the variable stays
     # in the pods
     queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
-    secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
+    secret = SecretKey(key["name"], key["key"]) if key else None
     certificate = "" if key else _certificate(pod, containers[0], all_values[0])
     connection = Connection("", place.address, mutual_tls_secret=certificate, api_key_secret=secret)
     injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
     # remove the API key's variable in any case: an API key in plain text must not get into Git
     gone = frozenset(filter(is_ever_injected, injected | {_KEY} | ({TASK_QUEUE} if queue else set())))
+    taken = _Taken(place, key, gone, injected)
     notes = [
         note
         for container, values in zip(containers, all_values, strict=True)
-        for note in _notes(container, values, place, gone, injected)
+        for note in _notes(container, values, taken)
     ]
     own = {**pod, "containers": [_without(container, gone) for container in containers]}
     return ImportedPods(
         spec=_without_volume(own) if certificate else own,
-        address=Origin(place.address) if place.address else _address(all_values, configurations),
+        address=address,
         temporal_namespace=(
             Origin(place.temporal_namespace)
             if place.temporal_namespace
             else _temporal_namespace(all_values, configurations)
         ),
         task_queue=queue,
-        key={"name": secret.name, "key": secret.key} if secret else {},
+        key=key,
         certificate=certificate,
         other_credentials=_digest(variables, all_values, injected),
         notes=tuple(dict.fromkeys(notes)),
@@ -141,10 +157,20 @@ def imported_pods(pod: Mapping[str, Any], configurations: Configurations) -> Imp
     )
 
 
+def _key(container: Container) -> dict[str, str]:
+    """The Secret with the container's API key, and the key inside the Secret; empty if it is not known."""
+    variables = (item for item in container.get("env") or () if item.get("name") == _KEY)
+    for reference in (value_at(item, "valueFrom", "secretKeyRef") for item in variables):
+        if value_at(reference, "name") and value_at(reference, "key"):
+            return {"name": str(reference["name"]), "key": str(reference["key"])}
+    return {}
+
+
 def _is_credential(name: str, injected: frozenset[str]) -> bool:
     """Whether the variable has a credential, or a TLS setting, that the Connection lacks."""
     is_bare = injected.isdisjoint({_KEY, TLS_VOLUME})
-    return name not in injected and name.startswith(_OF_CONNECTION) and (is_bare or "SERVER" in name)
+    is_other = "SERVER" in name or ("CLIENT" in name and TLS_VOLUME not in injected)
+    return name not in injected and name.startswith(_OF_CONNECTION) and (is_bare or is_other)
 
 
 def _digest(
@@ -301,11 +327,28 @@ def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
     return {**rest, **({"env": kept} if kept else {})}
 
 
-def _notes(
-    container: Container, values: Values, place: PodConnection, gone: frozenset[str], injected: frozenset[str]
-) -> Iterator[str]:
+class _Taken(NamedTuple):
+    """What the specs take from the variables of the pods."""
+
+    place: PodConnection
+    key: Mapping[str, str]
+    gone: frozenset[str]
+    """The variables that are left out."""
+    injected: frozenset[str]
+    """The variables and volumes that twgen adds."""
+
+
+def _notes(container: Container, values: Values, taken: _Taken) -> Iterator[str]:
+    place, key, gone, injected = taken
     places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
     before = dict[str, str | None]()
+    written = {str(variable.get("name")) for variable in container.get("env") or ()}
+    stays = {name: _STAYS_BESIDE_KEY if _KEY in injected and "CLIENT" in name else _STAYS for name in values}
+    yield from (
+        stays[name].format(name)
+        for name, text in values.items()
+        if name not in written and text and (_is_credential(name, injected) or name in {_KEY} - injected)
+    )
     for variable in container.get("env") or ():
         name = str(variable.get("name"))
         if name in places and values[name] is None:
@@ -317,13 +360,15 @@ def _notes(
                 f"{whose} is left out: it is {quoted(str(values[name]))} here, but all containers get"
                 " the same value"
             )
-        elif name == _KEY and name not in injected:
+        elif name == _KEY and _key(container) not in ({}, key):
+            yield (
+                f"{name} of container {quoted(str(container.get('name')))} is left out: it is from another"
+                " Secret, but all containers get the Connection's credentials"
+            )
+        elif name == _KEY and not _key(container) and variable.get("value") != "":
             yield f"{name} is left out: put it into a Secret, and set apiKeySecretRef of the Connection"
         elif name not in gone and _is_credential(name, injected):
-            yield (
-                f"{name} stays in the pods, but the Connection does not have it: twgen and its rollouts need"
-                " apiKeySecretRef, mutualTLSSecretRef or tls in the Connection"
-            )
+            yield stays[name].format(name)
         elif name not in gone:
             for reference in references(str(variable.get("value") or "")):
                 is_unknown = reference in before and (before[reference] is None or reference == _KEY)

@@ -59,13 +59,10 @@ class Imported(NamedTuple):
         return identity_of(self.document)
 
 
-def identity_of(document: Any) -> tuple[str, str, str]:
-    """The kind, namespace and name of a document. A missing value is empty."""
-    kind, *rest = (
-        str(value_at(document, *path) or "")
-        for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
-    )
-    return kind, rest[0], rest[1]
+def identity_of(document: Any, namespace: str = "") -> tuple[str, str, str]:
+    """The kind, namespace and name of a document. `namespace` is for a document without one."""
+    own, name = (value_at(document, "metadata", field) for field in ("namespace", "name"))
+    return str(value_at(document, "kind")), str(own or namespace), str(name or "")
 
 
 @dataclass(frozen=True)
@@ -123,18 +120,23 @@ def attached_to(running: Running) -> list[Manifest]:
 
 
 def specs_of(
-    running: Running, namespace: str, connection: Imported, templates: Mapping[tuple[int, str], str]
+    running: Running,
+    namespace: str,
+    connection: Imported | None,
+    templates: Mapping[tuple[int, str], str],
 ) -> Iterator[Imported]:
     """The specs of a worker, its Connection and its attached objects. A person may have to complete them.
 
-    `templates` has the names of the attached objects' templates, as in `template_names`.
+    `connection` is None if the folder already has the worker, so that its spec is not written. `templates`
+    has the names of the attached objects' templates, as in `template_names`.
     """
     value, pods = running.value, running.pods
     name = value["metadata"]["name"]
     where = running.place(namespace)
     traffic = traffic_of(running.strategy)
-    yield _worker(running, pods, where, connection.document["metadata"]["name"], traffic)
-    yield connection
+    yield _worker(running, pods, where, connection.identity[2] if connection else "", traffic)
+    if connection:
+        yield connection
     for item in attached_to(running):
         yield _attached(item, templates[id(item), name], name, where)
     if traffic.by_hand:
@@ -186,9 +188,11 @@ def _worker(
             f"the first container, {first}, is probably the worker: the build ID comes from its image"
         )
     missing = [f"{name}.yaml: {note}" for note in (*pods.notes, *traffic.notes)]
-    old_pods = OldPods(name, where.get("namespace", ""), old_labels, left_out.keys() - _POD_HASHES)
+    lasting = {key: text for key, text in old_labels.items() if key not in _POD_HASHES}
+    new_labels = {**labels, **selector_labels(name, "")}
+    old_pods = OldPods(name, where.get("namespace", ""), lasting, new_labels)
     missing += selected_by(old_pods, pods.spec, (*running.beside, *running.elsewhere))
-    missing += _selecting_both(budgets, name, labels)
+    missing += _selecting_both(running.beside if budgets else (), new_labels)
     if comment := pods.temporal_namespace.comment(
         "no variable of the pods contains it; SDKs then use namespace default"
     ):
@@ -199,11 +203,11 @@ def _worker(
     return Imported(f"{name}.yaml", {**head, "spec": document}, comments, tuple(missing), is_whole=False)
 
 
-def _selecting_both(budgets: Iterable[Manifest], worker: str, labels: Manifest) -> Iterator[str]:
-    """A note for each budget of the old pods that selects the new pods as well."""
-    new_labels = {**labels, **selector_labels(worker, "")}
-    for budget in budgets:
-        if selects(budget["spec"]["selector"], new_labels):
+def _selecting_both(objects: Iterable[Manifest], new_labels: Mapping[str, str]) -> Iterator[str]:
+    """A note for each existing budget that selects the new pods, which get a budget of their own."""
+    for budget in (item for item in objects if GroupKind.of(item) == BUDGET):
+        selector = value_at(budget, "spec", "selector")
+        if isinstance(selector, dict) and selects(selector, new_labels):
             yield (
                 f"PodDisruptionBudget {budget['metadata']['name']} also selects the new pods, which cannot be"
                 f" evicted if two budgets select them: add {{key: {DEPLOYMENT_NAME_LABEL}, operator:"
@@ -254,23 +258,26 @@ def is_of(manifest: Manifest, deployment: Manifest) -> bool:
 
 
 def template_names(
-    attached: Iterable[tuple[Manifest, str]], taken: Iterable[str]
+    attached: Iterable[tuple[Manifest, str]], taken: Iterable[str], existing: Mapping[str, Any]
 ) -> dict[tuple[int, str], str]:
     """The name of the template for each object and worker in a namespace, by the object's `id()` and worker.
 
     It is the object's own name, unless `taken` or another template has this name. Then the short name of the
-    kind, the worker's name, or both follow.
+    kind, the worker's name, or both follow. `existing` has the `spec` of each template in the folder, by
+    name. An object of the same kind and worker keeps such a name.
     """
+    owners = {
+        name: (value_at(spec, "template", "kind"), value_at(spec, "workerDeploymentRef", "name"))
+        for name, spec in existing.items()
+    }
     forms = {}
     for manifest, worker in attached:
         name = manifest["metadata"]["name"]
         short = "".join(filter(str.isupper, manifest["kind"])).lower()  # hpa, pdb, so, vpa
-        forms[id(manifest), worker] = [
-            name,
-            f"{name}-{short}",
-            f"{name}-{worker}",
-            f"{name}-{worker}-{short}",
-        ]
+        candidates = [name, f"{name}-{short}", f"{name}-{worker}", f"{name}-{worker}-{short}"]
+        own = manifest["kind"], worker
+        fitting = [item for item in candidates if owners.get(item, own) == own]
+        forms[id(manifest), worker] = fitting or candidates[-1:]
     names: dict[tuple[int, str], str] = {}
     used = set(taken)
     while len(names) < len(forms):

@@ -13,7 +13,7 @@ from twgen.model.problem import MISSING_FIELD, Document, Finding, rule_of
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, Findings, listing, mapping, whole_number
 from twgen.model.world import LiveDeployment
-from twgen.specs.attached import KINDS
+from twgen.specs.attached import BUDGET, KINDS
 from twgen.specs.imported_connections import connections_of
 from twgen.specs.imported_pods import Configurations, knows_temporal
 from twgen.specs.imported_rollouts import ROLLOUT, as_deployment
@@ -22,6 +22,7 @@ from twgen.specs.imported_workers import (
     Manifest,
     Running,
     attached_to,
+    identity_of,
     metadata_of_people,
     specs_of,
     template_names,
@@ -54,6 +55,7 @@ _ROLLOUT = excerpt(
 )
 _DEPLOYMENT = GroupKind("apps", "Deployment")
 _STATEFUL = GroupKind("apps", "StatefulSet")
+_CONFIG_MAP = GroupKind("", "ConfigMap")
 _RBAC = "rbac.authorization.k8s.io"
 _MOST_NAMED = 3
 """The maximum number of names in one message about objects that are not imported."""
@@ -69,15 +71,18 @@ _OF_TEMPORAL = re.compile(
 """The images of Temporal's own programs, whose environment variables look like a worker's."""
 
 
-def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
+def imported(
+    documents: Sequence[Document], namespace: str, folder: Sequence[Document] = ()
+) -> tuple[list[Imported], list[str]]:
     """The specs of the running workers, one for each file, and why other documents are not imported.
 
-    `namespace` is for documents without one.
+    `namespace` is for documents without one. `folder` has the documents of the folder for the specs. The
+    source of each is its path in the folder.
     """
     left: dict[tuple[str, str, str], list[str]] = {}
     documents = _once_each(documents, namespace, left)
     running, used = _running(documents, namespace, left)
-    connections, templates = _beside_workers(documents, running, namespace)
+    connections, templates = _beside_workers(documents, running, namespace, folder)
     workers = {
         selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
         for document in documents
@@ -91,14 +96,13 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
         if id(document) in used or (is_of_a_version(value) and label in workers):
             continue  # another spec or the ledger already covers this document
         if plain := running.get(id(document)):
-            specs = specs_of(plain, namespace, connections[id(document)], templates)
+            specs = specs_of(plain, namespace, connections.get(id(document)), templates)
             found += [(document, spec) for spec in specs]
         elif not (why := _why_not(value)):
             found.append((document, _of_controller(value)))
         elif GroupKind.of(value) not in _NO_NEWS:
             _leave(left, document, why)
-    specs_by_file = _files(found, namespace, left)
-    return specs_by_file, [_not_imported(*key, names) for key, names in left.items()]
+    return _files(found, namespace, left, folder), [_not_imported(*key, names) for key, names in left.items()]
 
 
 def _once_each(
@@ -110,40 +114,59 @@ def _once_each(
     for document in documents:
         kind, name = GroupKind.of(document.value), value_at(document.value, "metadata", "name")
         kept[id(document)] = document
-        if not name or not (_is_ours(document.value) or kind in {_DEPLOYMENT, ROLLOUT, *KINDS}):
+        is_used = _is_ours(document.value) or kind in {_DEPLOYMENT, ROLLOUT, _CONFIG_MAP, *KINDS}
+        if not name or not is_used:
             continue
         key = kind, _namespace(document.value, namespace), str(name)
         if earlier := last.get(key):
             del kept[id(earlier)]
-            if value_at(earlier.value, "spec") != value_at(document.value, "spec"):
-                _leave(left, earlier, "it is there twice, and the last one is imported: remove one of them")
+            if any(value_at(earlier.value, at) != value_at(document.value, at) for at in ("spec", "data")):
+                _leave(left, earlier, "it is there twice, and twgen reads the last one: remove one of them")
         last[key] = document
     return list(kept.values())
 
 
 def _beside_workers(
-    documents: Sequence[Document], running: Mapping[int, Running], namespace: str
+    documents: Sequence[Document],
+    running: Mapping[int, Running],
+    namespace: str,
+    folder: Sequence[Document],
 ) -> tuple[dict[int, Imported], dict[tuple[int, str], str]]:
-    """The Connection of each worker, by its document's `id()`, and the names of the workers' templates."""
+    """The Connection of each worker, by its document's `id()`, and the names of the workers' templates.
+
+    A worker that the folder has keeps its Connection, so it has none here.
+    """
+    known = {identity_of(document.value, namespace) for document in folder}
     by_namespace: dict[str, dict[int, Running]] = {}
     for key, worker in running.items():
         by_namespace.setdefault(_namespace(worker.value, namespace), {})[key] = worker
     connections: dict[int, Imported] = {}
     templates: dict[tuple[int, str], str] = {}
     for own, workers in by_namespace.items():
-        specs: dict[str, dict[str, Any]] = {CONNECTION: {}, ATTACHED: {}}
-        for value in (item.value for item in documents if _namespace(item.value, namespace) == own):
-            if _is_ours(value) and (kind := kind_of(value)) and kind.name in specs:
-                specs[kind.name][str(value_at(value, "metadata", "name"))] = value_at(value, "spec")
-        made = connections_of(list(workers.values()), specs[CONNECTION], namespace)
-        connections |= zip(workers, made, strict=True)
+        specs, specs_of_folder = (_by_kind(items, own, namespace) for items in (documents, folder))
+        new = {
+            key: worker
+            for key, worker in workers.items()
+            if (WORKER, own, worker.value["metadata"]["name"]) not in known
+        }
+        existing = specs_of_folder[CONNECTION] | specs[CONNECTION]
+        connections |= zip(new, connections_of(list(new.values()), existing, namespace), strict=True)
         attached = [
             (item, worker.value["metadata"]["name"])
             for worker in workers.values()
             for item in attached_to(worker)
         ]
-        templates |= template_names(attached, specs[ATTACHED])
+        templates |= template_names(attached, specs[ATTACHED], specs_of_folder[ATTACHED])
     return connections, templates
+
+
+def _by_kind(documents: Iterable[Document], own: str, namespace: str) -> dict[str, dict[str, Any]]:
+    """The `spec` of each Connection and template in namespace `own`, by kind and name."""
+    specs: dict[str, dict[str, Any]] = {CONNECTION: {}, ATTACHED: {}}
+    for value in (item.value for item in documents if _namespace(item.value, namespace) == own):
+        if _is_ours(value) and (kind := kind_of(value)) and kind.name in specs:
+            specs[kind.name][str(value_at(value, "metadata", "name"))] = value_at(value, "spec")
+    return specs
 
 
 def _leave(left: dict[tuple[str, str, str], list[str]], document: Document, why: str) -> None:
@@ -164,22 +187,33 @@ def _files(
     found: Iterable[tuple[Document, Imported]],
     namespace: str,
     left: dict[tuple[str, str, str], list[str]],
+    folder: Iterable[Document],
 ) -> list[Imported]:
-    """One spec for each file. If there are several namespaces, file names begin with the namespace."""
+    """One spec for each file.
+
+    A file name begins with the namespace if there are several namespaces, or if another spec has the file. It
+    can also end with the kind.
+    """
     found = list(found)
     several = len({_namespace(spec.document, namespace) for _, spec in found}) > 1
+    # if a file contains anything but a spec, `import` refuses to write it
+    taken = {item.source: identity_of(item.value, namespace) for item in folder if kind_of(item.value)}
     by_file: dict[str, Imported] = {}
     for document, spec in found:
-        own = _namespace(spec.document, namespace)
-        file = f"{own}.{spec.file}" if several and own else spec.file
-        renamed = spec._replace(
-            file=file, missing=tuple(item.replace(spec.file, file, 1) for item in spec.missing)
-        )
-        known = by_file.setdefault(file, renamed)
-        if known.identity != spec.identity:
-            _leave(left, document, f"{file} is the file of another object as well: rename one")
-        elif known.missing and not spec.missing:
-            by_file[file] = renamed
+        own, identity = _namespace(spec.document, namespace), identity_of(spec.document, namespace)
+        names = [spec.file, f"{own}.{spec.file}"] if own else [spec.file]
+        with_kind = spec.file.replace(".yaml", f"-{identity[0].lower()}.yaml")
+        names = [*(reversed(names) if several else names), with_kind]
+        fitting = [name for name in names if taken.get(name, identity) == identity]
+        if not fitting:
+            _leave(left, document, f"{names[0]} is the file of another object as well: rename one")
+            continue
+        # a spec that is already there keeps its file
+        file = next((name for name in fitting if name in taken), fitting[0])
+        taken[file] = identity
+        if file not in by_file or (by_file[file].missing and not spec.missing):
+            missing = tuple(item.replace(spec.file, file, 1) for item in spec.missing)
+            by_file[file] = spec._replace(file=file, missing=missing)
     return list(by_file.values())
 
 
@@ -193,10 +227,10 @@ def _running(
     for document in documents:
         kind, own = GroupKind.of(document.value), _namespace(document.value, namespace)
         name, data = (value_at(document.value, *path) for path in (("metadata", "name"), ("data",)))
-        if kind == GroupKind("", "ConfigMap") and isinstance(name, str) and isinstance(data, dict):
+        if kind == _CONFIG_MAP and isinstance(name, str) and isinstance(data, dict):
             configurations.setdefault(own, {})[name] = data
         elif (
-            isinstance(value_at(document.value, "spec"), dict)
+            (isinstance(value_at(document.value, "spec"), dict) or list_at(document.value, "specs"))
             and isinstance(name, str)
             and (kind not in KINDS or id(document) in sound)
         ):
@@ -262,6 +296,11 @@ def _why_not(value: Any) -> str:
     """Why a document is not imported; empty if it is."""
     is_ours, group_kind, unsound = _is_ours(value), GroupKind.of(value), _why_unsound(value)
     if not is_ours and group_kind in KINDS and not unsound:
+        served = [f"{group_kind.group}/{version}" for version in KINDS[group_kind].structs]
+        if value["apiVersion"] not in served:
+            return f"twgen does not know {value['apiVersion']}: write it as {' or '.join(served)}"
+        if group_kind == BUDGET and value["spec"].get("selector") == {}:
+            return "it selects all pods of the namespace, so the new pods need no other budget"
         return f"each version needs its own copy: put the object into a {ATTACHED}"
     if group_kind == _STATEFUL:
         return (
