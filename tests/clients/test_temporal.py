@@ -15,7 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 from tests.clients.grpc import refusing
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
-from twgen.clients.temporal import Call, TemporalClients, refusal
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model import credentials
 from twgen.model.credentials import without_credentials
@@ -144,11 +144,28 @@ def test_namespace_out_of_its_rate_limit_is_not_asked_again_for_long_by_a_look_t
     assert len(calls) == 3
 
 
-def test_change_that_the_server_lost_is_to_be_tried_again() -> None:
+@pytest.mark.parametrize("times", [2, 1000])
+def test_change_that_the_server_lost_is_tried_again(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     said = "Unable to perform workflow execution update due to unexpected workflow task failure."
-    error = refusal("Temporal", RPCError(said, RPCStatusCode.FAILED_PRECONDITION, b""))
-    assert isinstance(error, StateUnavailable)
-    assert str(error).startswith("Temporal: the server could not make this change: try again (FAILED")
+    calls = []
+
+    async def answer(*_: Any, **__: Any) -> str:
+        calls.append(1)
+        if len(calls) <= times:
+            raise RPCError(said, RPCStatusCode.FAILED_PRECONDITION, b"")
+        return "changed"
+
+    async def connect(_: Any) -> Any:
+        return SimpleNamespace(workflow_service=SimpleNamespace(get_system_info=answer))
+
+    monkeypatch.setattr(ServiceClient, "connect", connect)
+    clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+    call = replace(CALL, is_retried=False)
+    if times == 2:
+        assert asyncio.run(clients.ask(call, Deadline(20))) == "changed"
+    else:
+        with pytest.raises(StateUnavailable, match="the server could not make this change: try again"):
+            asyncio.run(clients.ask(call, Deadline(1)))
 
 
 @pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])

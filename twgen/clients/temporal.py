@@ -78,6 +78,12 @@ _REASON = re.compile(
 )
 _PASSING = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 """Transient statuses: the same call may succeed a moment later."""
+_LOST = "due to unexpected workflow task failure"
+"""Part of an error (FAILED_PRECONDITION) of the server's internal workflow for a worker or a version.
+
+The server has not accepted the change then.
+https://github.com/temporalio/temporal/blob/v1.32.0/service/history/workflow/update/abort_reason.go
+"""
 _NEEDS_CONNECTION = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
 """Statuses after which twgen reconnects, because the credentials may have been renewed."""
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
@@ -122,8 +128,10 @@ class Call(Generic[Answer]):
     is true."""
     may_be_absent: bool = False
     is_retried: bool = True
-    """Whether to retry the call after a transient error. Retries are only safe for calls that change
-    nothing."""
+    """Whether to retry the call after any transient error, which is only safe for calls that change nothing.
+
+    A change that the server has lost is always retried.
+    """
 
     @property
     def method(self) -> str:
@@ -202,7 +210,8 @@ class TemporalClients:
         attempts = AsyncRetrying(
             retry=retry_if_exception(
                 lambda error: (
-                    call.is_retried and isinstance(error, RPCError) and error.status.name in _PASSING
+                    isinstance(error, RPCError)
+                    and (_LOST in str(error) or (call.is_retried and error.status.name in _PASSING))
                 )
             ),
             # many renders start at the same time, so random pauses spread their retries
@@ -352,8 +361,7 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
             f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
     advice = _ADVICE.get(status, "answered with an error: check the server's log")
-    # this error (FAILED_PRECONDITION) comes from the server's internal workflow for a worker or a version
-    if "due to unexpected workflow task failure" in str(error):
+    if _LOST in str(error):
         advice = "could not make this change: try again"
     unavailable = Busy if status == "RESOURCE_EXHAUSTED" else StateUnavailable
     return unavailable(f"{server}: the server {advice} ({status}: {text})")
