@@ -374,12 +374,15 @@ class LivingWorker(SimulatedWorker):
         """The target was current until lately, and is older than what took its place.
 
         The end of a ramp is not told from being replaced at the same time, nor, by an older server, at all.
+        It is certain only if the target has not ramped since: a server forgets when that was.
         """
         known, current = self.temporal.versions, self.temporal.routing.current
         target, other = known.get(self.spec.build_id), known.get(current.build_id) if current else None
         past = self.pasts[target.build_id] if target else Past()
         is_told = self.temporal.server.reports_when_current
-        left = past.left if is_certain else past.lost if past.left or not is_told else None
+        left = past.lost if past.left or not is_told else None
+        if is_certain and past.left != left:
+            return False
         if not target or not other or not left or not target.created_at or not other.created_at:
             return False
         is_older = target.created_at <= other.created_at

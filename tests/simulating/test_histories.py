@@ -199,7 +199,7 @@ class Histories(RuleBasedStateMachine):
         return (
             key not in past.old_marks - worker.unknown_marks()
             if key
-            else not (is_told and worker.is_rollback())
+            else not (is_told and worker.is_rollback(is_certain=True))
         )
 
     @rule(length=PASSING, looks=st.integers(0, 3))
