@@ -12,6 +12,8 @@ from testing.processes import eventually
 
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
+_REQUESTS = 5
+"""The number of times that a refresh is requested until then."""
 _OF_ARGOCD = ("context canceled", "error sending stream")
 """Errors of renders that Argo CD itself has aborted, but shows as the plugin's."""
 PLUGIN: Mapping[str, Any] = {
@@ -80,9 +82,21 @@ class Application:
         return found
 
     def refresh(self, kind: str = "normal") -> None:
-        """Request a refresh (`hard` renders again), and wait until it is done."""
-        self.begin_to_refresh(kind)
-        eventually(lambda: _REFRESH not in self.get()["metadata"].get("annotations", {}), _SOON)
+        """Request a refresh (`hard` renders again), and wait until it is done.
+
+        Argo CD does not see a request that arrives just before it caches its own change of the Application
+        (github.com/argoproj/argo-cd/pull/6372). So the request is made again.
+        """
+        for _ in range(_REQUESTS):
+            self.begin_to_refresh(kind)
+            with suppress(AssertionError):
+                eventually(self._is_refreshed, _SOON / _REQUESTS)
+                return
+            self.change({"metadata": {"annotations": {_REFRESH: None}}})
+        raise AssertionError(f"{self.name} was not refreshed within {_SOON:.0f} s")
+
+    def _is_refreshed(self) -> bool:
+        return _REFRESH not in self.get()["metadata"].get("annotations", {})
 
     def begin_to_refresh(self, kind: str = "normal") -> None:
         """Request a refresh without waiting for it."""

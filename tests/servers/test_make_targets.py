@@ -34,12 +34,13 @@ def printed_by(module: str, folder: Path) -> str:
         [sys.executable, "-m", module],
         cwd=folder,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
         timeout=900,
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 0, ended.stdout
     return ended.stdout
 
 
