@@ -333,7 +333,7 @@ def test_budget_that_selects_the_new_pods_too_is_told() -> None:
             {"spec": {"maxUnavailable": 1, "selector": {}}},
             "it selects all pods of the namespace, so the new pods",
         ),
-        ({"apiVersion": "policy/v1beta1"}, "twgen does not know policy/v1beta1: write it as policy/v1"),
+        ({"apiVersion": "policy/v1beta1"}, "twgen does not know policy/v1beta1: use policy/v1"),
     ],
 )
 def test_budget_that_is_not_imported_says_why(changes: dict[str, Any], why: str) -> None:

@@ -292,6 +292,10 @@ def test_formula_of_the_names_of_triggers_is_in_order(formula: str) -> None:
         ("!(backlog > 2) and true", f"is true or false: {NUMBER}"),
         ("true", f"is true or false: {NUMBER}"),
         ('"abc"', f"is a text, not a formula: {NUMBER}"),
+        *(
+            (cut, f"begins or ends with an operator: {NUMBER}")
+            for cut in ("backlog +", "* backlog", "backlog ?")
+        ),
         ("'2 * backlog'", f"is a text, not a formula: {NUMBER}"),
         ("[backlog][0", "has 2 [ but 1 ]"),
         ("", "is required"),

@@ -298,7 +298,7 @@ def _why_not(value: Any) -> str:
     if not is_ours and group_kind in KINDS and not unsound:
         served = [f"{group_kind.group}/{version}" for version in KINDS[group_kind].structs]
         if value["apiVersion"] not in served:
-            return f"twgen does not know {value['apiVersion']}: write it as {' or '.join(served)}"
+            return f"twgen does not know {value['apiVersion']}: use {' or '.join(served)}"
         if group_kind == BUDGET and value["spec"].get("selector") == {}:
             return "it selects all pods of the namespace, so the new pods need no other budget"
         return f"each version needs its own copy: put the object into a {ATTACHED}"

@@ -50,6 +50,8 @@ _NAME = re.compile(r"(?<![\w.$#])[A-Za-z_]\w*(?!\w*\s*\()")
 _LET = re.compile(r"\blet\s+(\w+)\s*=")
 _EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
 """Matches a single `=`, which only `let` uses."""
+_CUT = re.compile(r"\s*[*/%^&|<=>?:,][\s\S]*|[\s\S]*[-+*/%^&|<=>?:,]\s*")
+"""Matches a formula that begins or ends with an operator that needs another value there."""
 _TRUTH = re.compile(r"[<>!]|==|&&|\b(true|false|not|and|or|in)\b")
 """Matches an operator or value in a formula that gives true or false, which is not a number."""
 _WITHIN = re.compile(r"[?\[{|;]|\b(let|if)\b|\w\s*\(")
@@ -201,6 +203,8 @@ def _why_no_formula(
             if any(trigger.get("name") == name for trigger in triggers):
                 return f"refers to {name}, but KEDA excludes cpu and memory triggers from formulas"
             return f"refers to {name}, but no trigger has this name{did_you_mean(name, named)}"
+    if _CUT.fullmatch(bare):
+        return f"begins or ends with an operator: {_RESULT}"
     if _EQUALS.search(_LET.sub("", bare)):
         return f"has a single =, which compares nothing: {_RESULT}"
     if _TRUTH.search(bare) and not _WITHIN.search(bare):
