@@ -46,13 +46,14 @@ def test_worker_shares_the_connection_of_the_folder_only_with_the_same_credentia
 ) -> None:
     run("import", OBJECTS, "--folder", "workers")
     first = (objects / "workers" / "connection-temporal.yaml").rename(objects / "workers" / "x.yaml")
+    first.write_text(first.read_text().replace("kind: Connection", "kind: TemporalConnection"))
     before = first.read_text()
     other = deployment(env=[*CONTAINER["env"], *variables])
     other["metadata"]["name"] = name
     (objects / OBJECTS).write_text(json.dumps(other))
     ended = run("import", OBJECTS, "--folder", "workers")
     assert ended.returncode == 0, ended
-    assert "Connection" not in ended.stderr
+    assert "already has Connection" not in ended.stderr
     worker = (objects / "workers" / f"{name}.yaml").read_text()
     assert f"connectionRef:\n      name: {connection}\n" in worker
     assert first.read_text() == before

@@ -16,7 +16,7 @@ from twgen.specs.imported_pods import Configurations, ImportedPods, imported_pod
 from twgen.specs.imported_rollouts import ROLLOUT, Traffic, traffic_of
 from twgen.specs.imported_selectors import OldPods, labels_of, selected_by
 from twgen.specs.keda import REMOVED, VERSION_FIELDS
-from twgen.specs.kinds import ATTACHED, POLICY, WORKER
+from twgen.specs.kinds import ATTACHED, POLICY, WORKER, kind_of
 from twgen.specs.pod_warnings import label_at, selects
 from twgen.specs.templates import CHART
 from twgen.versioning.names import (
@@ -62,7 +62,9 @@ class Imported(NamedTuple):
 def identity_of(document: Any, namespace: str = "") -> tuple[str, str, str]:
     """The kind, namespace and name of a document. `namespace` is for a document without one."""
     own, name = (value_at(document, "metadata", field) for field in ("namespace", "name"))
-    return str(value_at(document, "kind")), str(own or namespace), str(name or "")
+    # specs of an older release have other kinds
+    kind = kind_of(document)
+    return kind.name if kind else str(value_at(document, "kind")), str(own or namespace), str(name or "")
 
 
 @dataclass(frozen=True)
