@@ -11,12 +11,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from twgen.errors import OutOfTime
+
 Answer = TypeVar("Answer")
 
 ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
 """The environment that this process started with."""
 
-_NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError)
+_NOT_YET = (AssertionError, LookupError, ValueError, StopIteration, FileNotFoundError, OutOfTime)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _PART_OF_WAIT = 0.05
 _RARE_COLLECTIONS = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
@@ -32,7 +34,8 @@ def eventually(condition: Callable[[], Answer], deadline: float = 300.0) -> Answ
     """Wait until a condition returns a true value; raises AssertionError at the deadline.
 
     The condition is tried again if an assertion in it fails, or if data is missing: a list to unpack is
-    empty, a key or a file does not exist, or a JSON document is incomplete.
+    empty, a key or a file does not exist, or a JSON document is incomplete. It is also tried again if a busy
+    server does not answer in time.
 
     The longer a condition takes, or the longer the wait, the less often it is tried.
     """

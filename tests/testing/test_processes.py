@@ -12,6 +12,7 @@ import pytest
 
 from testing import processes
 from testing.processes import eventually, free_ports
+from twgen.errors import OutOfTime
 
 FIRST = random.randrange(15_000, 31_000)  # noqa: S311 - any will do
 FEW = range(FIRST, FIRST + 20)
@@ -36,6 +37,10 @@ def test_port_is_given_once_also_while_nobody_listens_on_it(monkeypatch: pytest.
 NOTHING: list[list[str]] = []
 
 
+def unanswered() -> str:
+    raise OutOfTime("the server did not answer within 20 s")
+
+
 def unpacked() -> str:
     [one] = NOTHING
     return str(one)
@@ -51,8 +56,12 @@ def unpacked() -> str:
         lambda: next(iter(NOTHING)),
         lambda: json.loads('{"phase": '),
         Path("/nowhere").read_text,
+        unanswered,
     ],
-    ids=["unpacked", "index", "key", "greatest of none", "next of none", "half a document", "no file"],
+    ids=[
+        *("unpacked", "index", "key", "greatest of none", "next of none", "half a document", "no file"),
+        "no answer",
+    ],
 )
 def test_condition_that_cannot_be_read_yet_is_asked_again(fails: Callable[[], object]) -> None:
     answers = iter([fails, lambda: "it is there"])
