@@ -200,9 +200,9 @@ def _files(
     taken = {item.source: identity_of(item.value, namespace) for item in folder if kind_of(item.value)}
     by_file: dict[str, Imported] = {}
     for document, spec in found:
-        own, identity = _namespace(spec.document, namespace), identity_of(spec.document, namespace)
+        kind, own, _ = identity = identity_of(spec.document, namespace)
         names = [spec.file, f"{own}.{spec.file}"] if own else [spec.file]
-        with_kind = spec.file.replace(".yaml", f"-{identity[0].lower()}.yaml")
+        with_kind = spec.file.replace(".yaml", f"-{kind.lower()}.yaml")
         names = [*(reversed(names) if several else names), with_kind]
         fitting = [name for name in names if taken.get(name, identity) == identity]
         if not fitting:
