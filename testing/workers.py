@@ -26,12 +26,17 @@ class DeployedWorker:
 
     @contextmanager
     def version(self, build_id: str, *, gate_fails: bool = False, **settings: str) -> Iterator[Forked]:
-        """Run a worker process of this version, with more settings for its program."""
+        """Run a worker process of this version, with more settings for its program, once it is registered."""
         variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
         if gate_fails:
             variables["GATE_FAILS"] = "1"
         self._wait_until_heard()
+        types = 1 if "ONLY_ACTIVITIES" in settings else 2
+        queues = types * len(self.task_queue.split(","))
         with self._process(build_id, {**variables, **settings}) as process:
+            # 1.32.2 loses what a version tells its Worker Deployment just when a registration ends: then it
+            # reports forever that a change is in progress, or that another version is draining
+            eventually(lambda: self._registered(build_id) == queues)
             yield process
 
     @contextmanager
@@ -230,12 +235,25 @@ class DeployedWorker:
         finally:
             process.stop()
 
+    def _registered(self, build_id: str) -> int:
+        """How many task queues of a version the server knows."""
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+        from temporalio.service import RPCError
+
+        request = DescribeWorkerDeploymentVersionRequest(
+            namespace=self.namespace, deployment_version=self._version(build_id)
+        )
+        try:
+            found = self.server.ask("describe_worker_deployment_version", request)
+        except RPCError:
+            return 0
+        return len(found.worker_deployment_version_info.task_queue_infos)
+
     def _wait_until_heard(self) -> None:
         """Wait until a routing change has reached all task queues, before another change or a new version.
 
-        If a version polls for the first time during the change, 1.32.0 may report forever that the update is
-        in progress (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at
-        each step.
+        On a busy machine, 1.32.2 may report forever that the update is in progress
+        (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at each step.
         """
         from temporalio.api.enums.v1 import RoutingConfigUpdateState
         from temporalio.service import RPCError

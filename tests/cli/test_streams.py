@@ -111,7 +111,7 @@ def test_failed_render_with_many_problems_shows_the_first(story: Path) -> None:
 def test_bug_of_a_render_is_such_an_object_too(story: Path) -> None:
     (story / "twgen_bug.py").write_text("import twgen.cli.inputs\ndel twgen.cli.inputs.load_specs\n")
     start = "import twgen_bug; from twgen.cli.main import main; main()"
-    ended = shell(story, f'PYTHONPATH=. {sys.executable} -c "{start}" render specs | cat')
+    ended = shell(story, f'TMPDIR=. PYTHONPATH=. {sys.executable} -c "{start}" render specs | cat')
     assert ended.returncode == 70
     [failed] = read_documents(ended.stdout)
     assert failed["message"].startswith("a bug (ImportError)")

@@ -88,13 +88,20 @@ class Story:
 def drained_versions(cluster: Cluster, folder: Path, release: str) -> Iterator[Story]:
     """Each was current once; nobody polls for any of them."""
     # a version that was polled lately is not deleted, and by default five minutes are lately
-    settings = {"matching.PollerHistoryTTL": "3s"}
+    settings = {
+        "matching.PollerHistoryTTL": "3s",
+        "matching.wv.VersionDrainageStatusRefreshInterval": "1s",
+    }
     with cluster.own_namespace() as namespace, temporal_server(folder, release, settings=settings) as server:
         worker = DeployedWorker(server, f"{namespace}/greeter", "greetings")
-        for build_id in BUILD_IDS:
+        for number, build_id in enumerate(BUILD_IDS):
             with worker.version(build_id):
                 current = lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id))  # noqa: E731
                 eventually(current, SOON)
+                # 1.32.2 may miss that a version has drained while another one registers; twgen asks for it
+                # only after 15 minutes
+                if number:
+                    worker.drains(BUILD_IDS[number - 1])
         yield Story(worker, cluster, namespace, folder / "specs")
 
 
@@ -125,8 +132,7 @@ def by_tick(story: Story) -> None:
     rendered = run(story.folder, "render", options=(*given, "--no-cluster"))
     assert rendered.code == 0, rendered
     story.cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
-    # on a busy machine, a server takes minutes to call five versions drained, one after the other
-    eventually(story.is_over, 2 * SOON)
+    eventually(story.is_over, SOON)
     assert ticked() == "", "nobody manages the worker, and the operator does not let it"
     eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), SOON)
     assert ticked() == "", "the operator does not let it"

@@ -141,7 +141,7 @@ class RoutingReason(StrEnum):
     """The last routing change has not reached every task queue yet.
 
     Nothing. twgen waits for two minutes at most. If every step waits that long, Temporal has [missed that a
-    change is complete](https://github.com/temporalio/temporal/issues/11842), as release 1.32.0 sometimes
+    change is complete](https://github.com/temporalio/temporal/issues/11842), as release 1.32 sometimes
     does. The waits end when the version that got traffic in the missed change is deleted."""
     REPLAY_FAILED = "ReplayFailed", Until.ANOTHER_INTENT
     """Some histories could not be replayed on the target, or the replay did not finish.

@@ -25,8 +25,8 @@ from twgen.versioning.build_ids import may_be_ours
 from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
-"""A server checks every few minutes whether a version has drained, but its list of versions might not show
-the result."""
+"""A server checks every few minutes whether a version has drained, but its list of versions might never show
+the result: 1.32.2 loses it if another version registers a task queue at that moment."""
 
 _MOST_LEFT_OVERS = 10
 """twgen searches Git for at most this many versions that are no longer needed."""
