@@ -44,9 +44,9 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 test: $(INSTALLED) lint docs ## Check the code and the documentation, and run the fast tests (two minutes)
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal -m "not $(SLOW)"
 	@echo 'Not run: the tests with real servers, those marked packaging or heavy, and most examples of properties.'
-	@echo '`make test-servers` runs them, in about 26 minutes. The first time it builds the servers, for about 25 more.'
+	@echo '`make test-servers` runs them, in about 30 minutes. The first time it builds the servers, for about 25 more.'
 
-test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers (about 26 minutes)
+test-servers: $(INSTALLED) servers ## Run the tests that `make test` leaves out, with real servers (about 30 minutes)
 	@$(BIN)/pytest -n $(TESTERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not $(SLOW)"
 	@$(BIN)/pytest --tb=short $(NEWER_PYTHON)
 	@$(BIN)/pytest --tb=short -n $(TELLERS) --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "$(SLOW)" \
