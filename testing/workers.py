@@ -32,11 +32,11 @@ class DeployedWorker:
             variables["GATE_FAILS"] = "1"
         self._wait_until_heard()
         types = 1 if "ONLY_ACTIVITIES" in settings else 2
-        queues = types * len(self.task_queue.split(","))
+        queues = types * len(settings.get("TASK_QUEUE", self.task_queue).split(","))
         with self._process(build_id, {**variables, **settings}) as process:
             # 1.32.2 loses what a version tells its Worker Deployment just when a registration ends: then it
             # reports forever that a change is in progress, or that another version is draining
-            eventually(lambda: self._registered(build_id) == queues)
+            eventually(lambda: len(self.described_version(build_id).task_queue_infos) >= queues)
             yield process
 
     @contextmanager
@@ -160,6 +160,16 @@ class DeployedWorker:
         """The server's description of the worker, once there is one."""
         return self.server.find("describe_worker_deployment", self.describing()).worker_deployment_info
 
+    def described_version(self, build_id: str) -> Any:
+        """The server's description of a version, once there is one."""
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+
+        request = DescribeWorkerDeploymentVersionRequest(
+            namespace=self.namespace, deployment_version=self._version(build_id)
+        )
+        found = self.server.find("describe_worker_deployment_version", request)
+        return found.worker_deployment_version_info
+
     def drains(self, build_id: str) -> None:
         """Wait until a version has drained, because renders before that would keep it."""
         from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
@@ -234,20 +244,6 @@ class DeployedWorker:
             yield process
         finally:
             process.stop()
-
-    def _registered(self, build_id: str) -> int:
-        """How many task queues of a version the server knows."""
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
-        from temporalio.service import RPCError
-
-        request = DescribeWorkerDeploymentVersionRequest(
-            namespace=self.namespace, deployment_version=self._version(build_id)
-        )
-        try:
-            found = self.server.ask("describe_worker_deployment_version", request)
-        except RPCError:
-            return 0
-        return len(found.worker_deployment_version_info.task_queue_infos)
 
     def _wait_until_heard(self) -> None:
         """Wait until a routing change has reached all task queues, before another change or a new version.

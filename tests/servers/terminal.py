@@ -136,18 +136,11 @@ class Story:
 
     def is_polled(self, build_id: str) -> bool:
         """Its workflows and its activities are registered, and polled for."""
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.taskqueue.v1 import TaskQueue
-        from temporalio.api.workflowservice.v1 import (
-            DescribeTaskQueueRequest,
-            DescribeWorkerDeploymentVersionRequest,
-        )
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 
-        version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
-        request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
         queue, server = TaskQueue(name=self.worker.task_queue), self.worker.server
-        found = server.find("describe_worker_deployment_version", request).worker_deployment_version_info
-        registered = {info.type for info in found.task_queue_infos}
+        registered = {info.type for info in self.worker.described_version(build_id).task_queue_infos}
         polled = (
             server.ask(
                 "describe_task_queue",

@@ -9,8 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 
 from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
@@ -96,10 +94,7 @@ class Ticked:
 
     def marks(self, build_id: str) -> Mapping[str, Any]:
         """What was begun, by the metadata of a version."""
-        version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
-        request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
-        known = self.worker.server.find("describe_worker_deployment_version", request)
-        found = known.worker_deployment_version_info.metadata.entries
+        found = self.worker.described_version(build_id).metadata.entries
         marks: Mapping[str, Any] = (
             json.loads(found[MarkKey.DRAINED_BY].data) if MarkKey.DRAINED_BY in found else {}
         )
